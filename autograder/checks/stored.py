@@ -1,0 +1,173 @@
+"""Reference values on disk: references/NN_name.json says what there is, references/NN_name.npz holds the numbers.
+
+The manifest describes every array as `float64 (2, 3)`. The numbers lie flat in the .npz, one member for each exercise
+and dtype, in the order in which the manifest names them. (One member an array would take twenty times the space.)
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+
+from autograder.checks.exercise import Arrays, Exercise, record_files
+from autograder.checks.run import Outcome, Raised
+from autograder.errors import ReferenceMissing
+
+REFERENCES = Path(__file__).parent / "references"
+
+
+@dataclass(frozen=True)
+class StoredCase:
+    """Inputs, right outputs, and what each known mistake gives."""
+
+    name: str
+    arrays: Arrays
+    wanted: Arrays
+    mistakes: dict[str, Outcome] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The stored values of one exercise."""
+
+    cases: tuple[StoredCase, ...]
+    sentences: dict[str, str]
+    """Name of each known mistake, and the sentence that is shown for it."""
+
+
+class Writer:
+    """Takes arrays and gives back their descriptions."""
+
+    def __init__(self) -> None:
+        self.flat: dict[str, list[np.ndarray]] = defaultdict(list)
+
+    def put(self, array: np.ndarray) -> str:
+        self.flat[array.dtype.name].append(array.ravel())
+        return f"{array.dtype.name} {array.shape}"
+
+    def put_all(self, arrays: Arrays) -> dict[str, str]:
+        return {name: self.put(array) for name, array in arrays.items()}
+
+    def members(self) -> Arrays:
+        return {dtype: np.concatenate(parts) for dtype, parts in self.flat.items()}
+
+
+class Reader:
+    """Takes descriptions, in the order of writing, and gives back the arrays."""
+
+    def __init__(self, members: Arrays) -> None:
+        self.members = members
+        self.taken: dict[str, int] = defaultdict(int)
+
+    def take(self, description: str) -> np.ndarray:
+        dtype, _, text = description.partition(" ")
+        shape = tuple(int(n) for n in text.strip("()").split(",") if n.strip())
+        start = self.taken[dtype]
+        self.taken[dtype] = stop = start + math.prod(shape)
+        return self.members[dtype][start:stop].reshape(shape)
+
+    def take_all(self, descriptions: dict[str, str]) -> Arrays:
+        return {name: self.take(description) for name, description in descriptions.items()}
+
+
+def write_outcome(outcome: Outcome, writer: Writer) -> dict[str, Any]:
+    """An outcome for the manifest; of an exception only the kind is kept."""
+    entry: dict[str, Any] = {}
+    if outcome.outputs:
+        entry["outputs"] = writer.put_all(outcome.outputs)
+    if outcome.raised:
+        entry["raised"] = outcome.raised.kind
+    if outcome.weak:
+        entry["weak"] = sorted(outcome.weak)
+    if outcome.odd:
+        entry["odd"] = outcome.odd
+    if outcome.changed:
+        entry["changed"] = list(outcome.changed)
+    return entry
+
+
+def read_outcome(entry: dict[str, Any], reader: Reader) -> Outcome:
+    return Outcome(
+        outputs=reader.take_all(entry.get("outputs", {})),
+        weak=frozenset(entry.get("weak", ())),
+        odd=entry.get("odd", {}),
+        raised=Raised(entry["raised"], "") if "raised" in entry else None,
+        changed=tuple(entry.get("changed", ())),
+    )
+
+
+def write_exercise(reference: Reference) -> tuple[dict[str, Any], Arrays]:
+    """The manifest entry of an exercise and its members."""
+    writer = Writer()
+    cases = [
+        {
+            "name": case.name,
+            "inputs": writer.put_all(case.arrays),
+            "wanted": writer.put_all(case.wanted),
+            "mistakes": {name: write_outcome(outcome, writer) for name, outcome in case.mistakes.items()},
+        }
+        for case in reference.cases
+    ]
+    return {"sentences": reference.sentences, "cases": cases}, writer.members()
+
+
+def read_exercise(entry: dict[str, Any], members: Arrays) -> Reference:
+    reader = Reader(members)
+    cases = []
+    for case in entry["cases"]:
+        arrays = reader.take_all(case["inputs"])
+        wanted = reader.take_all(case["wanted"])
+        mistakes = {name: read_outcome(outcome, reader) for name, outcome in case["mistakes"].items()}
+        cases.append(StoredCase(case["name"], arrays, wanted, mistakes))
+    return Reference(tuple(cases), entry["sentences"])
+
+
+def write_chapter(stem: str, about: dict[str, Any], references: dict[str, Reference], folder: Path) -> None:
+    """Write both files of a chapter. `about` says how the values were made; the same values give the same bytes."""
+    entries, members = {}, {}
+    for exercise_id, reference in references.items():
+        entries[exercise_id], own = write_exercise(reference)
+        members |= {f"{exercise_id}.{dtype}": array for dtype, array in own.items()}
+    text = json.dumps({"about": about, "exercises": entries}, indent=1, ensure_ascii=False)
+    (folder / f"{stem}.json").write_text(text + "\n", encoding="utf-8")
+    np.savez_compressed(folder / f"{stem}.npz", **members)
+
+
+def read_reference(exercise: Exercise, folder: Path = REFERENCES) -> Reference:
+    """The stored values of an exercise."""
+    stem = record_files()[exercise.chapter].stem
+    entry, members = read_files(stem, folder)
+    names = [case.name for case in exercise.make_cases(0)]
+    if exercise.id not in entry:
+        raise ReferenceMissing(f"{stem}.json has no values for {exercise.id!r}: {remedy()}")
+    if [case["name"] for case in entry[exercise.id]["cases"]] != names:
+        raise ReferenceMissing(f"the stored cases of {exercise.id!r} are not those of its record: {remedy()}")
+    prefix = exercise.id + "."
+    own = {name.removeprefix(prefix): members[name] for name in members if name.startswith(prefix)}
+    return read_exercise(entry[exercise.id], own)
+
+
+@cache
+def read_files(stem: str, folder: Path) -> tuple[dict[str, Any], Arrays]:
+    """Manifest entries and members of a chapter."""
+    for path in (folder / f"{stem}.json", folder / f"{stem}.npz"):
+        if not path.exists():
+            raise ReferenceMissing(f"the reference values {path.name} are missing from {path.parent}: {remedy()}")
+    try:
+        manifest = json.loads((folder / f"{stem}.json").read_text(encoding="utf-8"))
+        with np.load(folder / f"{stem}.npz", allow_pickle=False) as members:
+            return manifest["exercises"], dict(members)
+    except (ValueError, KeyError, OSError, BadZipFile) as error:
+        raise ReferenceMissing(f"the reference values of {stem} cannot be read ({error}): {remedy()}") from error
+
+
+def remedy() -> str:
+    return "get the file again with `git checkout -- autograder/checks/references`, or rebuild it with `make references`"
