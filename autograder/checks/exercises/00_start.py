@@ -61,7 +61,7 @@ CASES = {
     "one element, the first and the last at once": ("of_lengths", 1, 1),
     "no elements at all, which add up to 0": ("of_lengths", 0, 0),
     "whole numbers, not floats": ("whole_numbers",),
-    "float32 numbers": ("eighths",),
+    "float32 numbers, not only float64": ("eighths",),
     "b shorter than a, so that one element has no partner": ("of_lengths", 4, 3),
     "b longer than a, so that a loop over a never sees its end": ("of_lengths", 3, 5),
     "b of one element, which NumPy would repeat": ("of_lengths", 4, 1),

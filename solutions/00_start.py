@@ -1,0 +1,325 @@
+# %% [markdown]
+# # 00 Start
+#
+# ## Why
+#
+# A training run owned eight GPUs and kept them busy for six minutes in every hour. The rest of the hour went into one
+# similarity score, computed in Python, element by element. The rewrite was one line and a hundred times faster. It
+# also stopped at once: 512 numbers had met 511. The old loop had walked both vectors with `zip`, which ends quietly
+# with the shorter one, and for weeks the last feature had counted for nothing.
+#
+# This chapter is the smallest version of that story, and a tour of the workshop. After it you can
+#
+# - run a check and read its verdict;
+# - write a dot product as a loop and as one vectorised call, both refusing vectors that do not fit;
+# - measure how far apart the two are, and say why;
+# - read a traceback, last line first;
+# - use your own code in later chapters, and hand it in.
+#
+# Allow about twenty minutes. Click into the cell below and press **Shift+Enter**: the cell runs, and the next one is
+# selected. Every chapter begins like this, by saying which one it is.
+
+# %%
+import matplotlib.pyplot as plt
+
+import gradwright
+from autograder import check
+
+gradwright.chapter(0)
+
+# %% given="imports"
+import time
+
+import numpy as np
+
+# %% [markdown]
+# ## Idea
+#
+# The dot product of two vectors of the same length $n$ multiplies what stands in the same place, and adds the
+# products up:
+#
+# $$a \cdot b = \sum_{i=0}^{n-1} a_i\, b_i$$
+#
+# For $a = (2, 1, 3)$ and $b = (4, 5, 6)$ that is $2 \cdot 4 + 1 \cdot 5 + 3 \cdot 6 = 8 + 5 + 18 = 31$. With no
+# elements at all, nothing is added and the sum is $0$. With different lengths some element has no partner, and there
+# is no answer, only an error.
+#
+# Layers, convolutions and attention are made of dot products, so this is the line that a network spends its life in.
+
+# %% figure="diagonal"
+"""A table of nine products. Its rows belong to a = (2, 1, 3), its columns to b = (4, 5, 6). The three products on the
+diagonal, 8, 5 and 18, are framed and add up to 31; the other six are grey."""
+a, b = np.array([2, 1, 3]), np.array([4, 5, 6])
+figure, axes = plt.subplots(figsize=(4.2, 3.3), layout="constrained")
+for (i, j), product in np.ndenumerate(np.outer(a, b)):
+    paired = i == j
+    axes.add_patch(
+        plt.Rectangle(
+            (j - 0.45, i - 0.45),
+            0.9,
+            0.9,
+            facecolor="#cfe3f1" if paired else "#f2f2f2",
+            edgecolor="#0072b2" if paired else "#d0d0d0",
+            linewidth=2.5 if paired else 1,
+        )
+    )
+    axes.text(j, i, product, ha="center", va="center", fontsize=15, color="black" if paired else "#696969")
+axes.set(xlim=(-0.6, 2.6), ylim=(2.6, -0.6), aspect="equal")
+axes.set_xticks(range(3), [f"$b_{j} = {value}$" for j, value in enumerate(b)], fontsize=12)
+axes.set_yticks(range(3), [f"$a_{i} = {value}$" for i, value in enumerate(a)], fontsize=12)
+axes.xaxis.tick_top()
+axes.tick_params(length=0)
+axes.spines[:].set_visible(False)
+axes.set_xlabel("$a \\cdot b$ is the sum of the diagonal: 8 + 5 + 18 = 31", fontsize=12)
+
+# %% [markdown]
+# ## How a check speaks
+#
+# Before you write anything, watch somebody else get it wrong. The function below adds up each vector and multiplies
+# the two totals. Run it.
+
+
+# %%
+def totals_multiplied(a, b):
+    return sum(a) * sum(b)
+
+
+check("start-dot-loop", totals_multiplied)
+
+# %% [markdown]
+# The verdict reads from top to bottom. First the exercise, and how many cases came out right. Then one **case** that
+# failed: its name says what it is there to find out. Then yours beside the right value, a likely **cause** in words,
+# and where to look **next**. Compare with the picture: $6 \cdot 15 = 90$ is the sum of all nine products, where three
+# were asked for. `CheckFailed` at the bottom only tells Jupyter that the exercise is not done.
+#
+# A check calls your function with inputs of its own, some chosen with care and some drawn at random, and compares
+# with stored values that were computed with PyTorch. It judges what comes back, never how you wrote it. Run it as
+# often as you like: nobody counts.
+
+# %% [markdown]
+# ## Exercises
+#
+# Each exercise is a cell that ends in `raise NotImplementedError(...)`. Put your code in place of that line and leave
+# the name and arguments as they are; run the cell; run the check below it. If you are stuck, open one of the folded
+# lines that sounds like you.
+#
+# ### Exercise 0.1: `dot_loop`
+# Easy, 5 minutes, 2 points.
+
+
+# %% exercise="start-dot-loop"
+def dot_loop(a: np.ndarray, b: np.ndarray) -> float:
+    """The dot product of two vectors, by a loop over their elements.
+
+    a, b:    arrays of shape (n,), of any real dtype
+    returns  a number, as a Python float or a NumPy scalar; 0.0 for n = 0
+    raises   ValueError where the lengths differ; let its message name both
+
+    >>> float(dot_loop(np.array([2.0, 1.0, 3.0]), np.array([4.0, 5.0, 6.0])))
+    31.0
+    """
+    ### BEGIN SOLUTION
+    if len(a) != len(b):
+        raise ValueError(f"a has {len(a)} elements and b has {len(b)}")
+    total = 0.0
+    for i in range(len(a)):
+        total += a[i] * b[i]
+    return total
+    ### END SOLUTION
+
+
+# %% [markdown]
+# <details><summary>I do not know where to begin</summary>
+#
+# How did you get from 8, 5 and 18 to 31 in your head? What did you have to remember from one step to the next?
+# </details>
+# <details><summary>The number is wrong</summary>
+#
+# Three parts: a total before the loop, one line inside it that makes the total grow, one return after it. Follow the
+# first case on paper, and write down the total after each step.
+# </details>
+# <details><summary>It accepts vectors of different lengths</summary>
+#
+# When would your loop notice? Ask `len` for both before the loop, and `raise` if they differ.
+# </details>
+
+# %% check="start-dot-loop"
+check("start-dot-loop", dot_loop)
+
+# %% [markdown]
+# **Reading a traceback.** Now ask for something that has no answer. If your function is right, the next cell ends in
+# an error, and it is *your* error.
+
+# %%
+dot_loop(np.ones(512), np.ones(511))
+
+# %% [markdown]
+# Read it from the last line upwards. The last line says what happened, in the words of whoever wrote the `raise`.
+# Above it stands each call that was under way, the innermost lowest, with an arrow at the line: find the lowest arrow
+# in code that you wrote. Had the team of our story read `a has 512 elements and b has 511` on the first day, there
+# would be no story.
+#
+# ### Exercise 0.2: `dot`
+# Easy, 5 minutes, 2 points.
+#
+# Now without a loop of your own. *Vectorised* means that one call hands the whole array to NumPy.
+
+
+# %% exercise="start-dot"
+def dot(a: np.ndarray, b: np.ndarray) -> float:
+    """The dot product of two vectors, in NumPy calls that take whole arrays.
+
+    a, b:    arrays of shape (n,), of any real dtype
+    returns  a number, as a Python float or a NumPy scalar; 0.0 for n = 0
+    raises   ValueError where the lengths differ, even if one of them is 1; let its message name both
+
+    >>> float(dot(np.array([2.0, 1.0, 3.0]), np.array([4.0, 5.0, 6.0])))
+    31.0
+
+    PyTorch: torch.dot
+    """
+    ### BEGIN SOLUTION
+    if len(a) != len(b):  # (a * b).sum() would repeat a single element, and `@` alone says it less plainly
+        raise ValueError(f"a has {len(a)} elements and b has {len(b)}")
+    return a @ b
+    ### END SOLUTION
+
+
+# %% [markdown]
+# <details><summary>I get an array, not a number</summary>
+#
+# Which of the two steps of the formula have you done so far, and which is missing?
+# </details>
+# <details><summary>It fails only where one vector has a single element</summary>
+#
+# What is `np.ones(4) * np.ones(1)`? NumPy repeats an axis of size 1, and nothing tells you. Compare the lengths
+# first.
+# </details>
+# <details><summary>I know no such function</summary>
+#
+# Multiplying two arrays multiplies place by place, and an array can sum itself. There is also an operator made for
+# this, written with the sign of e-mail addresses.
+# </details>
+
+# %% check="start-dot"
+check("start-dot", dot)
+
+# %% [markdown]
+# ## Look
+#
+# Same numbers, same answers. Now the time. One measurement tells little, since the machine also does other things;
+# the fastest of several tells what the code needs when nothing disturbs it.
+
+
+# %% given="stopwatch"
+def fastest(function, *arguments, repeats: int = 5) -> float:
+    """Seconds that the fastest of several calls took."""
+
+    def seconds() -> float:
+        start = time.perf_counter()
+        function(*arguments)
+        return time.perf_counter() - start
+
+    return min(seconds() for _ in range(repeats))
+
+
+# %%
+rng = np.random.default_rng(0)
+sizes = [10, 100, 1_000, 10_000, 100_000, 1_000_000]
+vectors = [(rng.standard_normal(n), rng.standard_normal(n)) for n in sizes]
+loop = [fastest(dot_loop, a, b) for a, b in vectors]
+vectorised = [fastest(dot, a, b) for a, b in vectors]
+
+figure, axes = plt.subplots(figsize=(6, 3.8), layout="constrained")
+axes.loglog(sizes, loop, "o-", color="#d55e00", label="dot_loop")
+axes.loglog(sizes, vectorised, "s--", color="#0072b2", label="dot")
+axes.set(xlabel="elements", ylabel="seconds", title=f"At 1,000,000: {loop[-1] / vectorised[-1]:.0f} times")
+axes.legend()
+plt.show()
+
+# %% [markdown]
+# And here is what one core of an ordinary machine recorded, for when you read this without running it.
+
+# %% figure="loop-and-vectorised"
+"""Seconds against number of elements, both axes logarithmic. The line of dot_loop rises straight from two microseconds
+at ten elements to a fifth of a second at a million. The line of dot stays flat at about one microsecond up to a
+thousand elements, then rises to a third of a millisecond at a million: 600 times less than the loop."""
+sizes = [10, 100, 1_000, 10_000, 100_000, 1_000_000]
+loop = [2.4e-6, 2.1e-5, 2.1e-4, 2.0e-3, 2.0e-2, 2.0e-1]
+vectorised = [1.4e-6, 1.2e-6, 1.3e-6, 2.9e-6, 3.5e-5, 3.4e-4]
+figure, axes = plt.subplots(figsize=(6, 3.8), layout="constrained")
+axes.loglog(sizes, loop, "o-", color="#d55e00")
+axes.loglog(sizes, vectorised, "s--", color="#0072b2")
+axes.text(8e3, 8e-3, "dot_loop", ha="right", color="#a04600")
+axes.text(3e4, 3e-6, "dot", ha="left", color="#00558a")
+axes.annotate("", (1e6, 4.6e-4), (1e6, 1.5e-1), arrowprops={"arrowstyle": "<->", "color": "#555555"})
+axes.text(8e5, 8e-3, "600 times", ha="right", color="#333333")
+axes.set(xlabel="elements", ylabel="seconds")
+axes.grid(alpha=0.3)
+
+# %% [markdown]
+# Three things are in this picture.
+#
+# - **The loop climbs straight**, 0.2 microseconds an element. For each one the interpreter looks up two places, makes
+#   an object of each number, finds out which `*` and which `+` are meant, and throws the objects away.
+# - **The single call is flat at first.** A call costs about a microsecond, however little it does. Up to a thousand
+#   elements that is nearly all you pay.
+# - **Then memory sets the pace.** A million pairs are sixteen megabytes, read once, front to back, several numbers to
+#   an instruction. `(a * b).sum()` takes about twice as long: it writes eight megabytes of products and reads them
+#   again.
+#
+# This is how the whole course goes: the loop says what is meant, the vectorised line is what runs.
+#
+# ## In PyTorch
+#
+# It is `torch.dot(a, b)`, or `a @ b`. It keeps the dtype, refuses a float32 vector beside a float64 one, and raises
+# `RuntimeError` where we raise `ValueError`. On a GPU the call returns before the work is done: a stopwatch there
+# must first wait, with `torch.cuda.synchronize()`.
+#
+# ## Your work
+#
+# **Building on your own code.** Later chapters build on earlier ones. They take the reference implementation for
+# these, so you can begin anywhere; one line takes yours. Save the notebook first (**Ctrl+S**), since it is read from
+# the disk.
+
+# %%
+gradwright.use("mine")
+
+# %% [markdown]
+# It says, chapter by chapter, whose code is in use. A chapter of yours is taken when all of its checks pass; until
+# then the reference stands in, and the line says what is missing. If you change a notebook that another one has
+# already loaded, restart the other's kernel (menu **Kernel**): Python keeps what it has read.
+#
+# **Handing in.** Save; that is all. Your instructor collects `work/00_start/start.ipynb`, so leave the file's name as
+# it is. A terminal (menu **File**, **New**) knows three commands:
+#
+# | command | what it does |
+# |---|---|
+# | `autograder check 00` | checks the saved notebook: the verdicts you have seen here |
+# | `autograder status` | lists chapters, exercises and points, and what to do next |
+# | `autograder fresh 00` | puts an untouched copy beside yours, for a second pass with the book closed |
+#
+# **On Binder** you write in `course/00_start/start.ipynb` itself, and the machine is thrown away when you leave. Take
+# the notebook home: right-click it in the list of files on the left and choose **Download**. Next time, drag it back
+# to the same folder.
+#
+# ## Check yourself
+#
+# Two questions; a sentence or two each, written into a cell of your own (key **B** adds one below, **M** makes it
+# text).
+#
+# 1. For ten elements the two functions take nearly the same time. Where does each of them spend it?
+# 2. `(a * b).sum()` accepts a `b` with a single element. Which number comes out, and why would a training run hardly
+#    notice?
+#
+# You can now
+#
+# - [x] run a check and read its verdict;
+# - [x] write a dot product as a loop and as one vectorised call, both refusing vectors that do not fit;
+# - [x] measure how far apart the two are, and say why;
+# - [x] read a traceback, last line first;
+# - [x] use your own code in later chapters, and hand it in.
+#
+# When both checks are right, compare with [the solution of this chapter](../../solutions/00_start.py). In a week, try
+# `autograder fresh 00`: five minutes, book closed. The next chapter builds the tensor, of which these vectors are the
+# simplest case.
