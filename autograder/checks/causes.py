@@ -1,7 +1,7 @@
 """Differences to their likely causes, where no known mistake gives the same numbers.
 
 Each rule looks at one wrong output and says what single step would lead from the right answer to it. One case proves
-little (every number is the right one times something), so the judge believes a cause by how many failing cases share it.
+little (every number is the right one times something): the judge believes a cause by how many failing cases share it.
 """
 
 from __future__ import annotations
@@ -48,8 +48,10 @@ def shape_causes(got: np.ndarray, wanted: np.ndarray) -> Iterator[str]:
     for axes in some_axes(wanted.ndim):
         if any(equal(got, wanted.sum(axes, keepdims=keep)) for keep in (False, True)):
             yield f"Summed over axis {listed(axes)}, which should have been kept."
-    if got.ndim >= wanted.ndim and broadcasts(wanted.shape, got.shape) and equal(
-        got, np.broadcast_to(wanted, got.shape)
+    if (
+        got.ndim >= wanted.ndim
+        and broadcasts(wanted.shape, got.shape)
+        and equal(got, np.broadcast_to(wanted, got.shape))
     ):
         yield "The right answer, repeated along an axis."
 
@@ -57,7 +59,7 @@ def shape_causes(got: np.ndarray, wanted: np.ndarray) -> Iterator[str]:
 def value_causes(got: np.ndarray, wanted: np.ndarray, arrays: Arrays) -> Iterator[str]:
     finite = np.isfinite(wanted)
     if np.isnan(got[finite]).any():
-        yield "nan where the right answer is a number: look for 0/0, inf - inf, or the log or root of a negative number."
+        yield "nan where the right answer is a number: look for 0/0, inf - inf, a log or root of a negative number."
         return
     if np.isinf(got[finite]).any():
         yield "inf where the right answer is a number: look for a division by 0 or an overflow in exp."
@@ -112,7 +114,8 @@ def reordered(got: np.ndarray, wanted: np.ndarray) -> Iterator[str]:
     """Axes exchanged or reversed."""
     for order in permutations(range(wanted.ndim)):
         if order != tuple(range(wanted.ndim)) and equal(got, wanted.transpose(order)):
-            yield "The right answer, transposed." if wanted.ndim == 2 else f"The right answer with its axes in order {order}."
+            how = "transposed" if wanted.ndim == 2 else f"with its axes in the order {order}"
+            yield f"The right answer, {how}."
     if got.shape == wanted.shape:
         for axis in range(wanted.ndim):
             if wanted.shape[axis] > 1 and equal(got, np.flip(wanted, axis)):

@@ -75,21 +75,19 @@ class Exercise:
     def title(self) -> str:
         return f"{self.number} {self.name}"
 
+    @property
+    def case_names(self) -> list[str]:
+        return [*self.cases, *(f"drawn at random, number {i + 1}" for i in range(DRAWN))]
+
     def make_cases(self, seed: int) -> list[Case]:
         """The named cases and `DRAWN` random ones. Each has its own stream: adding a case changes no other."""
 
         def stream(*key: int) -> np.random.Generator:
             return np.random.default_rng([seed, crc32(self.id.encode()), *key])
 
-        named = [
-            Case(name, self.inputs(stream(0, crc32(name.encode())), *arguments))
-            for name, arguments in self.cases.items()
-        ]
-        drawn = []
-        for i in range(DRAWN):
-            rng = stream(1, i)
-            drawn.append(Case(f"drawn at random, number {i + 1}", self.inputs(rng, *self.draw(rng))))
-        return named + drawn
+        named = [self.inputs(stream(0, crc32(name.encode())), *given) for name, given in self.cases.items()]
+        drawn = [self.inputs(rng, *self.draw(rng)) for rng in (stream(1, i) for i in range(DRAWN))]
+        return [Case(name, arrays) for name, arrays in zip(self.case_names, named + drawn, strict=True)]
 
 
 def raised(error: type[Exception], function: Callable[..., Any], *arguments: Any) -> np.ndarray:

@@ -8,6 +8,7 @@ import io
 import traceback
 import warnings
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,7 @@ class Outcome:
 
 
 def run_probe(exercise: Exercise, target: Any, arrays: Arrays, framework: Any) -> Outcome:
-    """Call the exercise's probe on copies of `arrays`, and catch all that the learner's code prints, warns and raises."""
+    """Call the probe on copies of `arrays`, and catch all that the learner's code prints, warns and raises."""
     given = {name: array.copy() for name, array in arrays.items()}
     printed, failure, returned = io.StringIO(), None, {}
     with warnings.catch_warnings(record=True) as caught, contextlib.ExitStack() as stack:
@@ -101,7 +102,7 @@ def ends_without_return(target: Any) -> bool:
     if code is None:
         return False
     steps = list(dis.get_instructions(code))
-    ends = [(before, step) for before, step in zip(steps, steps[1:], strict=False) if step.opname.startswith("RETURN_")]
+    ends = [(before, step) for before, step in pairwise(steps) if step.opname.startswith("RETURN_")]
     return all((step if step.opname == "RETURN_CONST" else before).argrepr == "None" for before, step in ends)
 
 

@@ -144,11 +144,11 @@ def write_chapter(stem: str, about: dict[str, Any], references: dict[str, Refere
 def read_reference(exercise: Exercise, folder: Path = REFERENCES) -> Reference:
     """The stored values of an exercise."""
     stem = record_files()[exercise.chapter].stem
-    entry, members = read_files(stem, folder)
-    names = [case.name for case in exercise.make_cases(0)]
+    manifest, members = read_chapter(stem, folder)
+    entry = manifest["exercises"]
     if exercise.id not in entry:
         raise ReferenceMissing(f"{stem}.json has no values for {exercise.id!r}: {remedy()}")
-    if [case["name"] for case in entry[exercise.id]["cases"]] != names:
+    if [case["name"] for case in entry[exercise.id]["cases"]] != exercise.case_names:
         raise ReferenceMissing(f"the stored cases of {exercise.id!r} are not those of its record: {remedy()}")
     prefix = exercise.id + "."
     own = {name.removeprefix(prefix): members[name] for name in members if name.startswith(prefix)}
@@ -156,18 +156,20 @@ def read_reference(exercise: Exercise, folder: Path = REFERENCES) -> Reference:
 
 
 @cache
-def read_files(stem: str, folder: Path) -> tuple[dict[str, Any], Arrays]:
-    """Manifest entries and members of a chapter."""
+def read_chapter(stem: str, folder: Path) -> tuple[dict[str, Any], Arrays]:
+    """The manifest and the members of a chapter."""
     for path in (folder / f"{stem}.json", folder / f"{stem}.npz"):
         if not path.exists():
             raise ReferenceMissing(f"the reference values {path.name} are missing from {path.parent}: {remedy()}")
     try:
         manifest = json.loads((folder / f"{stem}.json").read_text(encoding="utf-8"))
         with np.load(folder / f"{stem}.npz", allow_pickle=False) as members:
-            return manifest["exercises"], dict(members)
+            return manifest, dict(members)
     except (ValueError, KeyError, OSError, BadZipFile) as error:
         raise ReferenceMissing(f"the reference values of {stem} cannot be read ({error}): {remedy()}") from error
 
 
 def remedy() -> str:
-    return "get the file again with `git checkout -- autograder/checks/references`, or rebuild it with `make references`"
+    return (
+        "get the file again with `git checkout -- autograder/checks/references`, or rebuild it with `make references`"
+    )

@@ -1,0 +1,69 @@
+"""The author's side of an exercise: solutions/mistakes/NN_name.py, read as text beside the package and never shipped."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from gradwright._chapters import ROOT
+
+from autograder.checks.exercise import Exercise, record_files
+from autograder.errors import SourceError
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Known answers to an exercise."""
+
+    oracle: Callable[..., dict[str, Any]]
+    """oracle(arrays, torch): the right outputs."""
+    mistakes: dict[str, Any]
+    """Wrong answers by name; the docstring of each is the sentence that a learner reads."""
+    alternatives: dict[str, Any]
+    """Other right answers by name."""
+
+    @property
+    def sentences(self) -> dict[str, str]:
+        return {name: " ".join(inspect.getdoc(wrong).split()) for name, wrong in self.mistakes.items()}
+
+
+def answers_to(exercise: Exercise) -> Answers:
+    """What solutions/mistakes says about an exercise."""
+    path = ROOT / "solutions" / "mistakes" / record_files()[exercise.chapter].name
+    if not path.exists():
+        raise SourceError(path, 1, f"{exercise.id!r} has no oracle and no mistakes: write this file")
+    module = load_file(path)
+    group = getattr(module, exercise.id.replace("-", "_"), None)
+    if group is None:
+        line = len(path.read_text(encoding="utf-8").splitlines())
+        raise SourceError(path, line, f"{exercise.id!r} is missing: add class {exercise.id.replace('-', '_')}")
+    line = inspect.getsourcelines(group)[1]
+    parts = {}
+    for part in ("oracle", "mistakes", "alternatives"):
+        parts[part] = getattr(group, part, None)
+        if parts[part] is None:
+            raise SourceError(path, line, f"class {group.__name__} has no {part}: add it")
+    answers = Answers(parts["oracle"], public(parts["mistakes"]), public(parts["alternatives"]))
+    for name, wrong in answers.mistakes.items():
+        if not wrong.__doc__:
+            line = inspect.getsourcelines(wrong)[1]
+            raise SourceError(path, line, f"the mistake {name!r} has no docstring: write the sentence that is shown")
+    return answers
+
+
+def public(group: type) -> dict[str, Any]:
+    return {name: value for name, value in vars(group).items() if not name.startswith("_")}
+
+
+@cache
+def load_file(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"gradwright_mistakes_{path.stem}", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,169 @@
+"""Outcomes and reference values to a verdict.
+
+`assess` is pure and never sees the learner's object; `judge` runs the probes too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any
+
+from autograder.checks.causes import likely_causes
+from autograder.checks.compare import compare_outputs, same_outcome
+from autograder.checks.exercise import Exercise, exercises
+from autograder.checks.run import NO_RETURN, Outcome, run_probe
+from autograder.checks.stored import Reference, StoredCase, read_reference
+from autograder.checks.verdict import Cause, Result, Verdict
+from autograder.errors import BadInput
+
+STUB = re.compile(r"Exercise (\d+\.\d+): (\S+)")
+"""What the released cell of an exercise raises until something is written there."""
+
+MOST_SWAPS = 6
+
+
+def judge(exercise: Exercise, target: Any, framework: Any, reference: Reference | None = None) -> Verdict:
+    """Run every stored case of the exercise on `target` and judge what comes back."""
+    check_target(exercise, target)
+    reference = reference or read_reference(exercise)
+    outcomes = []
+    for case in reference.cases:
+        outcomes.append(run_probe(exercise, target, case.arrays, framework))
+        if stub_of(outcomes[-1]):
+            break
+    verdict = assess(exercise, reference, outcomes)
+    if verdict.failing and not verdict.causes:
+        swaps = swapped(exercise, target, framework, reference, verdict.failing[0])
+        verdict = verdict.with_causes(swaps)
+    return verdict
+
+
+def check_target(exercise: Exercise, target: Any) -> None:
+    """One sentence for an object that cannot be the answer."""
+    call = f'check("{exercise.id}", {exercise.name})'
+    if not callable(target):
+        got = f"{target!r:.40} ({type(target).__name__})"
+        raise BadInput(f"{exercise.id} asks for {exercise.name} itself and got {got}: write {call}, without calling it")
+    if exercise.kind == "function" and isinstance(target, type):
+        raise BadInput(f"{exercise.id} asks for a function and got the class {target.__name__}: write {call}")
+    if exercise.kind == "class" and not isinstance(target, type):
+        raise BadInput(f"{exercise.id} asks for a class and got {target!r:.40}: write {call}")
+    own_name = getattr(target, "__qualname__", "")
+    for other in exercises(exercise.chapter):
+        if other.name == own_name != exercise.name:
+            raise BadInput(
+                f"{exercise.id} asks for {exercise.name} and got {own_name}, which is exercise {other.number}: "
+                f"write {call}"
+            )
+
+
+def stub_of(outcome: Outcome) -> str:
+    """`1.2 index` where the outcome is the unwritten stub of that exercise."""
+    if outcome.raised and outcome.raised.kind == "NotImplementedError":
+        match = STUB.search(outcome.raised.message)
+        return f"{match[1]} {match[2]}" if match else ""
+    return ""
+
+
+def assess(exercise: Exercise, reference: Reference, outcomes: Sequence[Outcome]) -> Verdict:
+    """The verdict on the outcomes of the first `len(outcomes)` cases; a case without an outcome is not right."""
+    for outcome in outcomes:
+        if missing := stub_of(outcome):
+            return Verdict(exercise, (), len(reference.cases), missing=missing)
+    results = tuple(
+        Result(case, outcome, tuple(compare_outputs(outcome, case.wanted)))
+        for case, outcome in zip(reference.cases, outcomes, strict=False)
+    )
+    verdict = Verdict(exercise, results, len(reference.cases))
+    return verdict.with_causes(find_causes(verdict, reference))
+
+
+def find_causes(verdict: Verdict, reference: Reference) -> list[Cause]:
+    """The most telling explanation first: a known mistake that agrees everywhere, then what can be seen directly,
+    then a known mistake that agrees in some cases, then general rules."""
+    if not verdict.failing:
+        return []
+    whole = [name for name in reference.sentences if agreement(verdict.results, name) == len(verdict.results)]
+    if whole:
+        return known(whole[:2], reference, len(verdict.failing))
+    if seen := seen_directly(verdict.failing):
+        return seen
+    partly = {name: agreement(verdict.failing, name, arrays_only=True) for name in reference.sentences}
+    most = max(partly.values(), default=0)
+    if most and (most > 1 or len(verdict.failing) == 1):
+        return known([name for name, n in partly.items() if n == most][:2], reference, most)
+    return by_rule(verdict.failing)
+
+
+def agreement(results: Sequence[Result], mistake: str, arrays_only: bool = False) -> int:
+    """In how many results the outcome is what the mistake gives."""
+    return sum(
+        same_outcome(r.outcome, r.case.mistakes[mistake])
+        for r in results
+        if mistake in r.case.mistakes and not (arrays_only and r.outcome.raised)
+    )
+
+
+def known(names: Sequence[str], reference: Reference, seen: int) -> list[Cause]:
+    return [Cause(reference.sentences[name], seen, name) for name in names]
+
+
+def seen_directly(failing: Sequence[Result]) -> list[Cause]:
+    """What needs no comparison of numbers."""
+    changed = [r for r in failing if r.outcome.changed]
+    if changed:
+        names = " and ".join(f"`{name}`" for name in changed[0].outcome.changed)
+        return [
+            Cause(f"The input {names} was changed in place: work on a copy, the caller still needs it.", len(changed))
+        ]
+    nothing = [r for r in failing if "None" in "".join(r.outcome.odd.values())]
+    if nothing:
+        forgot = any(NO_RETURN in r.outcome.odd.values() for r in nothing)
+        printed = any(r.outcome.printed for r in nothing)
+        text = "The function returns None: " + (
+            "it has no `return` with a value." if forgot else "some path through it ends without a `return`."
+        )
+        return [Cause(text + " Printing a result does not return it." * printed, len(nothing))]
+    return []
+
+
+def by_rule(failing: Sequence[Result]) -> list[Cause]:
+    """The general cause that most failing cases share; among equals, the one whose rule stands first."""
+    votes: Counter[str] = Counter()
+    evidence: Counter[str] = Counter()
+    for result in failing:
+        for difference in result.differences[:1]:
+            for text in dict.fromkeys(likely_causes(difference, result.case.arrays)):
+                votes[text] += 1
+                evidence[text] += max(difference.wanted.size, 1)
+    believed = [(text, n) for text, n in votes.most_common() if n > 1 or evidence[text] > 1]
+    return [Cause(text, n) for text, n in believed[:1]]
+
+
+def swapped(exercise: Exercise, target: Any, framework: Any, reference: Reference, result: Result) -> list[Cause]:
+    """Whether the answer becomes right when two inputs are exchanged."""
+    if result.outcome.raised or result.outcome.odd:
+        return []
+    alike = [
+        (a, b)
+        for a, b in combinations(result.case.arrays, 2)
+        if result.case.arrays[a].dtype == result.case.arrays[b].dtype
+    ]
+    for a, b in alike[:MOST_SWAPS]:
+        if all_right_when_exchanged(exercise, target, framework, reference.cases, a, b):
+            return [Cause(f"It is right when `{a}` and `{b}` are exchanged: their roles are swapped.", 1)]
+    return []
+
+
+def all_right_when_exchanged(
+    exercise: Exercise, target: Any, framework: Any, cases: Sequence[StoredCase], a: str, b: str
+) -> bool:
+    for case in cases:
+        arrays = case.arrays | {a: case.arrays[b], b: case.arrays[a]}
+        outcome = run_probe(exercise, target, arrays, framework)
+        if outcome.raised or compare_outputs(outcome, case.wanted):
+            return False
+    return True

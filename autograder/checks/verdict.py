@@ -1,0 +1,263 @@
+"""A verdict, as text and as HTML. Both are made from the same rows, and numbers are formatted here, not by NumPy."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from html import escape
+from itertools import islice
+
+import numpy as np
+
+from autograder.checks.compare import Difference
+from autograder.checks.exercise import Arrays, Exercise
+from autograder.checks.run import Outcome
+from autograder.checks.stored import StoredCase
+
+WIDTH = 100
+FEW = 6
+"""Up to so many numbers of an array are written out."""
+LINES = 4
+"""Up to so many lines of what was printed are shown."""
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Why an answer is probably wrong."""
+
+    text: str
+    seen: int
+    """In how many cases it explains what came back."""
+    mistake: str = ""
+    """Name of the known mistake, where it is one."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """One case and what came back."""
+
+    case: StoredCase
+    outcome: Outcome
+    differences: tuple[Difference, ...]
+
+    @property
+    def right(self) -> bool:
+        return not (self.differences or self.outcome.raised or self.outcome.changed)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the check found."""
+
+    exercise: Exercise
+    results: tuple[Result, ...]
+    total: int
+    """How many cases there are."""
+    causes: tuple[Cause, ...] = ()
+    missing: str = ""
+    """`1.2 index` where that exercise is not written yet: this one, or one that it builds on."""
+    unproven: tuple[str, ...] = ()
+    """Titles of exercises that this one builds on and whose check has not passed."""
+
+    @property
+    def failing(self) -> tuple[Result, ...]:
+        return tuple(r for r in self.results if not r.right)
+
+    @property
+    def right(self) -> bool:
+        return len(self.results) == self.total and not self.failing
+
+    @property
+    def points(self) -> int:
+        """Points earned: all or nothing."""
+        return self.exercise.points if self.right else 0
+
+    @property
+    def state(self) -> str:
+        """The verdict in a few words."""
+        if self.missing == self.exercise.title:
+            return "not implemented yet"
+        if self.missing:
+            return f"blocked by {self.missing}"
+        good = self.total - len(self.failing)
+        word = "right" if self.right else "not yet"
+        return f"{word}: {good} of {self.total} cases"
+
+    def with_causes(self, causes: list[Cause]) -> Verdict:
+        return replace(self, causes=tuple(causes))
+
+    def text(self) -> str:
+        """The verdict as plain text of at most 100 columns."""
+        lines = [f"{self.exercise.title:<{WIDTH - len(self.state) - 1}} {self.state}".rstrip()]
+        for label, content in rows(self):
+            for i, line in enumerate(wrapped(content)):
+                lines.append(f"  {label if i == 0 else '':<9}{line}".rstrip())
+        return "\n".join(lines)
+
+    def html(self) -> str:
+        """The verdict as a fragment of HTML that follows JupyterLab's theme, light or dark."""
+        return render_html(self)
+
+
+def rows(verdict: Verdict) -> Iterator[tuple[str, str]]:
+    """Label and content of each line below the headline."""
+    if verdict.missing:
+        yield from rows_of_missing(verdict)
+    elif verdict.right:
+        yield from rows_of_output(next((r.outcome for r in verdict.results if said_something(r.outcome)), Outcome()))
+    else:
+        yield from rows_of_failure(verdict)
+
+
+def rows_of_missing(verdict: Verdict) -> Iterator[tuple[str, str]]:
+    if verdict.missing == verdict.exercise.title:
+        yield "next", "Replace the line that raises NotImplementedError, run the cell, then run this check again."
+    else:
+        yield "next", f"Do {verdict.missing} first: {verdict.exercise.name} calls it, and it is not written yet."
+
+
+def rows_of_failure(verdict: Verdict) -> Iterator[tuple[str, str]]:
+    result = telling(verdict)
+    yield "case", result.case.name
+    yield from rows_of_inputs(result.case.arrays)
+    if result.outcome.raised:
+        yield from rows_of_exception(result.outcome)
+    elif result.differences:
+        yield from rows_of_difference(result.differences[0])
+    for cause in verdict.causes:
+        n = len(verdict.failing)
+        shared = f"\n(Seen in {f'all {n}' if cause.seen == n else f'{cause.seen} of the {n}'} cases that fail.)"
+        yield "cause", cause.text + shared * (n > 1)
+    yield from rows_of_output(result.outcome)
+    if verdict.unproven:
+        yield "before", f"It builds on {' and '.join(verdict.unproven)}, whose check has not passed in this session."
+    if verdict.exercise.see:
+        yield "next", verdict.exercise.see
+
+
+def telling(verdict: Verdict) -> Result:
+    """The failing case to show: the first one, but one with a wrong value before one that only raises."""
+    return next((r for r in verdict.failing if r.differences and not r.outcome.raised), verdict.failing[0])
+
+
+def rows_of_inputs(arrays: Arrays) -> Iterator[tuple[str, str]]:
+    parts = [f"{name} = {short(a)}" if a.size <= FEW else f"{name}: {a.dtype} {a.shape}" for name, a in arrays.items()]
+    if parts:
+        yield "inputs", "; ".join(parts)
+
+
+def rows_of_exception(outcome: Outcome) -> Iterator[tuple[str, str]]:
+    assert outcome.raised
+    message = " ".join(outcome.raised.message.split())
+    yield "raised", f"{outcome.raised.kind}: {message}"[: 3 * WIDTH]
+    if outcome.raised.where:
+        yield "where", outcome.raised.where
+
+
+def rows_of_difference(difference: Difference) -> Iterator[tuple[str, str]]:
+    wanted, got = difference.wanted, difference.got
+    if difference.kind == "missing":
+        yield "array", f"{difference.name}: not among the results"
+    elif got is None:
+        yield "array", f"{difference.name}: got {difference.odd}; it should be {wanted.dtype} {wanted.shape}"
+    else:
+        fine = "as it should be"
+        shape = f"shape {got.shape} " + (fine if got.shape == wanted.shape else f"and not {wanted.shape}")
+        same = got.dtype == wanted.dtype or (difference.kind != "dtype" and got.dtype.kind == wanted.dtype.kind)
+        yield "array", f"{difference.name}: {shape}, {got.dtype} " + (fine if same else f"and not {wanted.dtype}")
+        if difference.kind == "values":
+            yield from rows_of_values(difference)
+        elif difference.kind == "shape" and got.size <= FEW and wanted.size <= FEW:
+            yield "values", f"yours {short(got)}, right {short(wanted)}"
+
+
+def rows_of_values(difference: Difference) -> Iterator[tuple[str, str]]:
+    wanted, got = difference.wanted, difference.got
+    yours, right = pair(got[difference.first], wanted[difference.first])
+    if wanted.ndim == 0:
+        yield "value", f"yours {yours}, right {right}"
+        return
+    at = ", ".join(map(str, difference.first))
+    by = f", by up to {number(difference.largest)}" if np.isfinite(difference.largest) else ""
+    some = f"{difference.wrong} of {wanted.size} element{'s' * (wanted.size > 1)} differ{by}"
+    yield "first", f"at [{at}]: yours {yours}, right {right}; {some}"
+
+
+def rows_of_output(outcome: Outcome) -> Iterator[tuple[str, str]]:
+    if outcome.printed.strip():
+        lines = outcome.printed.strip().splitlines()
+        more = [f"... and {len(lines) - LINES} more lines"] if len(lines) > LINES else []
+        yield "printed", "\n".join([line[:WIDTH] for line in lines[:LINES]] + more)
+    if outcome.warned:
+        yield "warned", "\n".join(w[: 2 * WIDTH] for w in islice(outcome.warned, 2))
+
+
+def said_something(outcome: Outcome) -> bool:
+    return bool(outcome.printed.strip() or outcome.warned)
+
+
+def number(value: object, digits: int = 4) -> str:
+    """A number in `digits` significant digits; integers, booleans and text as they are."""
+    if isinstance(value, (float, complex, np.inexact)):
+        return f"{value:.{digits}g}"
+    return str(value)
+
+
+def pair(got: object, wanted: object) -> tuple[str, str]:
+    """Two numbers in as many digits as it takes to tell them apart."""
+    for digits in (4, 7, 10, 17):
+        yours, right = number(got, digits), number(wanted, digits)
+        if yours != right:
+            break
+    return yours, right
+
+
+def short(array: np.ndarray) -> str:
+    """A small array in nested brackets."""
+    if array.ndim == 0:
+        return number(array[()])
+    if not array.size:
+        return f"an empty array of shape {array.shape}"
+    return "[" + ", ".join(short(part) for part in array) + "]"
+
+
+def wrapped(content: str) -> list[str]:
+    out = []
+    for line in content.splitlines():
+        out += textwrap.wrap(line, WIDTH - 11, break_on_hyphens=False) or [""]
+    return out
+
+
+COLOURS = {
+    True: ("--jp-success-color1", "#1b7f4d", "✓"),
+    False: ("--jp-warn-color1", "#b35900", "○"),
+}
+"""Colour and sign of right and of not yet: the sign says the same without the colour."""
+
+
+def render_html(verdict: Verdict) -> str:
+    variable, fallback, sign = COLOURS[verdict.right]
+    colour = f"var({variable}, {fallback})"
+    cells = "".join(
+        '<tr><th scope="row" style="text-align:left;vertical-align:top;font-weight:normal;opacity:.75;'
+        f'padding:1px 14px 1px 0;background:none">{label}</th>'
+        '<td style="text-align:left;white-space:pre-wrap;padding:1px 0;max-width:46em;background:none">'
+        f"{coded(content)}</td></tr>"
+        for label, content in rows(verdict)
+    )
+    table = f'<table style="border-collapse:collapse;margin:6px 0 0;font-size:inherit">{cells}</table>' if cells else ""
+    return (
+        f'<div role="status" style="border-left:4px solid {colour};padding:4px 12px;font-size:13px;'
+        'font-family:var(--jp-ui-font-family, sans-serif);line-height:1.45">'
+        f'<div><span aria-hidden="true" style="color:{colour};font-weight:bold">{sign}</span> '
+        f"<b>{escape(verdict.exercise.title)}</b> &nbsp; {escape(verdict.state)}</div>{table}</div>"
+    )
+
+
+def coded(content: str) -> str:
+    """Escaped, with `names` in a code font."""
+    parts = escape(content).split("`")
+    if len(parts) % 2 == 0:
+        return escape(content)
+    return "".join(f"<code>{part}</code>" if i % 2 else part for i, part in enumerate(parts))
