@@ -33,7 +33,7 @@ class start_dot_loop:
             return total
 
         def returned_inside_the_loop(a, b):
-            """The function returned after the first product: the return belongs after the loop, not inside it."""
+            """The function returned after the first product: the `return` belongs after the loop, not inside it."""
             refuse_different_lengths(a, b)
             for x, y in zip(a, b, strict=True):
                 return x * y
@@ -67,7 +67,7 @@ class start_dot_loop:
             return sum(a[1:] * b[1:])
 
         def last_skipped(a, b):
-            """The last product is missing: range(n) already stops before n, so nothing is to be taken off."""
+            """The last product is missing: `range(n)` already stops before n, so nothing is to be taken off."""
             refuse_different_lengths(a, b)
             return sum(a[:-1] * b[:-1])
 
@@ -82,17 +82,17 @@ class start_dot_loop:
             return 0.0
 
         def every_pair(a, b):
-            """Every element of a met every element of b, not only its partner: pair equal places."""
+            """Every element of `a` met every element of `b`, not only its partner: pair equal places."""
             refuse_different_lengths(a, b)
             return sum(a) * sum(b)
 
         def a_twice(a, b):
-            """Both factors came from a. The second one belongs to b."""
+            """Both factors came from `a`: one of them belongs to `b`."""
             refuse_different_lengths(a, b)
             return sum(a * a)
 
         def a_alone(a, b):
-            """Only the elements of a were added up: multiply each by its partner in b first."""
+            """Only the elements of `a` were added up: multiply each by its partner in `b` first."""
             refuse_different_lengths(a, b)
             return sum(a)
 
@@ -102,7 +102,7 @@ class start_dot_loop:
             return sum(abs(a * b))
 
         def fractions_cut_off(a, b):
-            """The fractions were cut off on the way: keep the total a float, and use no int() and no //."""
+            """The fractions were cut off on the way: keep the total a float, and use no `int()` and no `//`."""
             refuse_different_lengths(a, b)
             return sum(int(product) for product in a * b)
 
@@ -112,23 +112,23 @@ class start_dot_loop:
             return sum(a * b) / max(len(a), 1)
 
         def cut_to_the_shorter(a, b):
-            """Vectors of different lengths were accepted and the surplus ignored, as zip does: compare the lengths
+            """Vectors of different lengths were accepted and the surplus ignored, as `zip` does: compare the lengths
             first, and raise ValueError."""
             return sum(x * y for x, y in zip(a, b, strict=False))
 
         def lengths_left_to_indexing(a, b):
-            """The lengths were never compared: a shorter b ends in an IndexError, a longer one in a wrong number. Raise
-            ValueError before the loop."""
+            """The lengths were never compared: a shorter `b` ends in an IndexError, a longer one in a wrong number. Compare
+            them before the loop, and raise ValueError."""
             return sum((a[i] * b[i] for i in range(len(a))), 0.0)
 
         def only_shorter_b_refused(a, b):
-            """A shorter b is refused, a longer one accepted, and its last elements ignored: refuse both."""
+            """A shorter `b` is refused, a longer one accepted, and its last elements ignored: refuse both."""
             if len(b) < len(a):
                 raise ValueError(f"b has only {len(b)} elements, a has {len(a)}")
             return sum(a * b[: len(a)])
 
         def asserted(a, b):
-            """Different lengths end in an AssertionError, which python -O switches off: raise ValueError."""
+            """Different lengths end in an AssertionError, which `python -O` switches off: raise ValueError."""
             assert len(a) == len(b)
             return sum(a * b)
 
@@ -178,7 +178,7 @@ class start_dot:
             return np.outer(a, b)
 
         def every_pair(a, b):
-            """Every element of a met every element of b, the whole table of the picture: only the diagonal counts."""
+            """Every element of `a` met every element of `b`, as in the whole table of the picture: sum its diagonal."""
             refuse_different_lengths(a, b)
             return a.sum() * b.sum()
 
@@ -204,7 +204,7 @@ class start_dot:
             return a[:n] @ b[:n]
 
         def asserted(a, b):
-            """Different lengths end in an AssertionError, which python -O switches off: raise ValueError."""
+            """Different lengths end in an AssertionError, which `python -O` switches off: raise ValueError."""
             assert len(a) == len(b)
             return a @ b
 
@@ -225,7 +225,7 @@ class start_dot:
             return (a + b).sum()
 
         def a_twice(a, b):
-            """Both factors came from a. The second one belongs to b."""
+            """Both factors came from `a`: one of them belongs to `b`."""
             refuse_different_lengths(a, b)
             return a @ a
 
@@ -235,7 +235,7 @@ class start_dot:
             return np.abs(a * b).sum()
 
         def fractions_cut_off(a, b):
-            """The fractions were cut off on the way: keep the products floats, and use no int() and no //."""
+            """The fractions were cut off on the way: keep the products floats, and use no `int()` and no `//`."""
             refuse_different_lengths(a, b)
             return (a * b).astype(int).sum()
 
@@ -247,7 +247,7 @@ class start_dot:
             return a @ b / norms if norms else 0.0
 
         def second_reversed(a, b):
-            """b was read backwards, so the first element met the last: pair equal places."""
+            """`b` was read backwards, so the first element met the last: pair equal places."""
             refuse_different_lengths(a, b)
             return a @ b[::-1]
 
