@@ -1,0 +1,1 @@
+"""The framework that the course builds."""
