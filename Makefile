@@ -1,0 +1,17 @@
+# On Windows, where there is no make: py autograder\bootstrap.py learn (or test, build, references).
+PYTHON ?= python3
+SET_UP := $(PYTHON) autograder/bootstrap.py
+.PHONY: help learn test build references clean
+
+help:        ## this list
+	@sed -n 's/^\([a-z]*\): *## /  make \1: /p' Makefile
+learn:       ## set up, copy what is missing to work/ and open JupyterLab on chapter 00
+	@$(SET_UP) learn
+test:        ## set up and run all tests but those that need a browser
+	@$(SET_UP) test
+build:       ## set up and build the notebooks in course/ from solutions/
+	@$(SET_UP) build
+references:  ## set up, install PyTorch and rebuild the reference values, comparing them with the stored ones
+	@$(SET_UP) references
+clean:       ## remove what set-up and tools made; work/ and classes stay
+	@rm -rf .venv .venv.lock .pytest_cache .ruff_cache .hypothesis dist
