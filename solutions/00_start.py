@@ -75,8 +75,8 @@ axes.set_xlabel("$a \\cdot b$ is the sum of the diagonal: 8 + 5 + 18 = 31", font
 # %% [markdown]
 # ## How a check speaks
 #
-# Before you write anything, watch somebody else get it wrong. The function below adds up each vector and multiplies
-# the two totals. Run it.
+# Before you write anything, watch somebody else get it wrong: this function adds up each vector and multiplies the
+# two totals. Run it.
 
 
 # %%
@@ -88,13 +88,12 @@ check("start-dot-loop", totals_multiplied)
 
 # %% [markdown]
 # The verdict reads from top to bottom. First the exercise, and how many cases came out right. Then one **case** that
-# failed: its name says what it is there to find out. Then yours beside the right value, a likely **cause** in words,
-# and where to look **next**. Compare with the picture: $6 \cdot 15 = 90$ is the sum of all nine products, where three
+# failed: its name says what it is there to find out. Then your value beside the right one, a likely **cause**, and
+# where to look **next**. Compare with the picture: $6 \cdot 15 = 90$ is the sum of all nine products, where three
 # were asked for. `CheckFailed` at the bottom only tells Jupyter that the exercise is not done.
 #
-# A check calls your function with inputs of its own, some chosen with care and some drawn at random, and compares
-# with stored values that were computed with PyTorch. It judges what comes back, never how you wrote it. Run it as
-# often as you like: nobody counts.
+# A check calls your function on inputs of its own, some chosen and some drawn at random, and compares with stored
+# values from PyTorch. It judges what comes back, never how you wrote it. Run it as often as you like: nobody counts.
 
 # %% [markdown]
 # ## Exercises
@@ -155,9 +154,9 @@ dot_loop(np.ones(512), np.ones(511))
 
 # %% [markdown]
 # Read it from the last line upwards. The last line says what happened, in the words of whoever wrote the `raise`.
-# Above it stands each call that was under way, the innermost lowest, with an arrow at the line: find the lowest arrow
-# in code that you wrote. Had the team of our story read `a has 512 elements and b has 511` on the first day, there
-# would be no story.
+# Above it stands each call that was under way, the innermost lowest, with an arrow at its line: find the lowest arrow
+# in code of your own. Had the team of our story read `a has 512 elements and b has 511` on the first day, there would
+# be no story.
 #
 # ### Exercise 0.2: `dot`
 # Easy, 5 minutes, 2 points.
@@ -207,8 +206,8 @@ check("start-dot", dot)
 # %% [markdown]
 # ## Look
 #
-# Same numbers, same answers. Now the time. One measurement tells little, since the machine also does other things;
-# the fastest of several tells what the code needs when nothing disturbs it.
+# The same answers; now the time. One measurement tells little, since the machine also does other things, so we keep
+# the fastest of several.
 
 
 # %% given="stopwatch"
@@ -238,7 +237,7 @@ axes.legend()
 plt.show()
 
 # %% [markdown]
-# And here is what one core of an ordinary machine recorded, for when you read this without running it.
+# One core of an ordinary machine recorded this, for when you read without running:
 
 # %% figure="loop-and-vectorised"
 """Seconds against number of elements, both axes logarithmic. The line of dot_loop rises straight from two microseconds
@@ -264,9 +263,8 @@ axes.grid(alpha=0.3)
 #   an object of each number, finds out which `*` and which `+` are meant, and throws the objects away.
 # - **The single call is flat at first.** A call costs about a microsecond, however little it does. Up to a thousand
 #   elements that is nearly all you pay.
-# - **Then memory sets the pace.** A million pairs are sixteen megabytes, read once, front to back, several numbers to
-#   an instruction. `(a * b).sum()` takes about twice as long: it writes eight megabytes of products and reads them
-#   again.
+# - **Then memory sets the pace.** A million pairs are sixteen megabytes, read once, front to back. `(a * b).sum()`
+#   takes about twice as long: it also writes eight megabytes of products, and reads them again.
 #
 # This is how the whole course goes: the loop says what is meant, the vectorised line is what runs.
 #
@@ -291,7 +289,7 @@ gradwright.use("mine")
 # already loaded, restart the other's kernel (menu **Kernel**): Python keeps what it has read.
 #
 # **Handing in.** Save; that is all. Your instructor collects `work/00_start/start.ipynb`, so leave the file's name as
-# it is. A terminal (menu **File**, **New**) knows three commands:
+# it is. A terminal (menu **File**, **New**, **Terminal**) knows three commands:
 #
 # | command | what it does |
 # |---|---|
@@ -305,8 +303,8 @@ gradwright.use("mine")
 #
 # ## Check yourself
 #
-# Two questions; a sentence or two each, written into a cell of your own (key **B** adds one below, **M** makes it
-# text).
+# Two questions, a sentence or two each, in a cell of your own: **Esc**, **B** adds one below, **M** makes it text,
+# **Enter** lets you write.
 #
 # 1. For ten elements the two functions take nearly the same time. Where does each of them spend it?
 # 2. `(a * b).sum()` accepts a `b` with a single element. Which number comes out, and why would a training run hardly
