@@ -1,0 +1,24 @@
+"""The widgets of the course: interactive in a notebook, and a static picture everywhere else (see `frame`)."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+_WIDGETS = {
+    "broadcasting_explorer": ("broadcasting", "BroadcastingExplorer"),
+    "stride_explorer": ("strides", "StrideExplorer"),
+}
+
+__all__ = ["broadcasting_explorer", "stride_explorer"]
+
+
+def __getattr__(name: str) -> object:
+    """A widget on first use: NumPy alone is loaded for one, Matplotlib for a picture, ipywidgets for the screen."""
+    if name not in _WIDGETS:
+        raise AttributeError(f"gradwright.widgets has no {name!r}: it has {', '.join(_WIDGETS)}.")
+    module, kind = _WIDGETS[name]
+    return getattr(import_module(f"{__name__}.{module}"), kind)
+
+
+def __dir__() -> list[str]:
+    return sorted(_WIDGETS)

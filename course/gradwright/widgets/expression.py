@@ -1,0 +1,173 @@
+"""A typed view expression such as `x[::-1, 1:].T`, read from its syntax tree: nothing that is typed is ever run."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from autograder.errors import BadInput
+
+from .shapes import hold_to_limits
+
+__all__ = ["View", "evaluate"]
+
+HOW = "type x with indices, such as x[::-1, 1:], or one of x.T, permute, transpose, reshape, expand, contiguous"
+BASIC = "the explorer takes integers, slices, ... and None as indices"
+LONGEST_TEXT = 200
+
+
+@dataclass(frozen=True)
+class View:
+    """A window on a flat storage. `copied` is the call that had to make this storage, empty where it is that of x."""
+
+    array: np.ndarray
+    storage: np.ndarray
+    copied: str = ""
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """In elements, as PyTorch counts them; NumPy counts bytes."""
+        return tuple(stride // self.storage.itemsize for stride in self.array.strides)
+
+    @property
+    def offset(self) -> int:
+        start, first = (array.__array_interface__["data"][0] for array in (self.storage, self.array))
+        return (first - start) // self.storage.itemsize
+
+    def see(self, array: np.ndarray, call: str) -> View:
+        """The view after one more step; a result in other memory is a storage of its own."""
+        if array.size == 0 or np.may_share_memory(array, self.storage):
+            return View(array, self.storage, self.copied)
+        return View(array, array.reshape(-1), call)
+
+
+def evaluate(text: str, shape: tuple[int, ...]) -> View:
+    """The view that `text` takes of an x of this shape, whose elements are numbered as they lie in storage.
+
+    Raises BadInput for text that is no view expression, does not fit the shape, or is too large to draw.
+    """
+    if not text.strip():
+        raise BadInput(f"There is no view yet: {HOW}.")
+    if len(text) > LONGEST_TEXT:
+        raise BadInput(f"The view has {len(text)} characters: use at most {LONGEST_TEXT}.")
+    storage = np.arange(int(np.prod(shape)))
+    try:
+        tree = ast.parse(text.strip(), mode="eval")
+    except (SyntaxError, ValueError):
+        raise BadInput(f"{text.strip()!r} cannot be read as an expression: {HOW}.") from None
+    return read(tree.body, View(storage.reshape(shape), storage))
+
+
+def read(node: ast.expr, x: View) -> View:
+    match node:
+        case ast.Name(id="x"):
+            return x
+        case ast.Attribute(value=inner, attr="T"):
+            before, step, call = read(inner, x), np.transpose, "T"
+        case ast.Subscript(value=inner, slice=index):
+            before, step, call = read(inner, x), indexing(index), "an index"
+        case ast.Call(func=ast.Attribute(value=inner, attr=name), args=args, keywords=[]) if name in METHODS:
+            numbers = integers(args, node)
+            before, call = read(inner, x), f"{name}({', '.join(map(str, numbers))})"
+            step = method(name, numbers)
+        case _:
+            raise BadInput(f"{ast.unparse(node)!r} is not a view that the explorer knows: {HOW}.")
+    return take(step, before, call, ast.unparse(node))
+
+
+def take(step: Callable[[np.ndarray], np.ndarray], before: View, call: str, written: str) -> View:
+    try:
+        array = step(before.array)
+    except BadInput:
+        raise
+    except (IndexError, ValueError, OverflowError) as error:
+        raise BadInput(f"{written} does not fit the shape {before.array.shape}: {error}.") from None
+    hold_to_limits(written, array.shape)
+    return before.see(array, call)
+
+
+def indexing(node: ast.expr) -> Callable[[np.ndarray], np.ndarray]:
+    items = node.elts if isinstance(node, ast.Tuple) else [node]
+    index = tuple(index_item(item) for item in items)
+    # With an Ellipsis NumPy answers a full index with a 0-d view; without one it would be a number.
+    whole = index if Ellipsis in index else (*index, Ellipsis)
+    return lambda array: array[whole]
+
+
+def index_item(node: ast.expr) -> object:
+    match node:
+        case ast.Slice(lower=lower, upper=upper, step=step):
+            return slice(*(None if part is None else whole_or_none(part) for part in (lower, upper, step)))
+        case ast.Constant(value=value) if value is Ellipsis:
+            return Ellipsis
+        case _:
+            return whole_or_none(node)
+
+
+def whole_or_none(node: ast.expr) -> int | None:
+    return None if isinstance(node, ast.Constant) and node.value is None else integer(node, BASIC)
+
+
+def integer(node: ast.expr, remedy: str) -> int:
+    match node:
+        case ast.Constant(value=int(value)) if not isinstance(value, bool):
+            return value
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int(value))) if not isinstance(value, bool):
+            return -value
+    raise BadInput(f"{ast.unparse(node)!r} is not an integer: {remedy}.")
+
+
+def integers(args: list[ast.expr], node: ast.expr) -> tuple[int, ...]:
+    """The numbers of a call, one by one or as one tuple: `permute(1, 0)` and `permute((1, 0))`."""
+    parts = args[0].elts if len(args) == 1 and isinstance(args[0], ast.Tuple | ast.List) else args
+    return tuple(integer(part, f"{ast.unparse(node)} takes whole numbers") for part in parts)
+
+
+def method(name: str, numbers: tuple[int, ...]) -> Callable[[np.ndarray], np.ndarray]:
+    return lambda array: METHODS[name](array, numbers)
+
+
+def permute(array: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    if sorted(axis % max(array.ndim, 1) for axis in axes) != list(range(array.ndim)):
+        raise BadInput(f"permute{axes} does not name each of the {array.ndim} axes of {array.shape} once.")
+    return array.transpose(axes)
+
+
+def transpose(array: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    if len(axes) != 2:
+        raise BadInput(f"transpose got {len(axes)} numbers: it takes the two axes to swap, such as transpose(0, 1).")
+    return array.swapaxes(*axes)
+
+
+def expand(array: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:
+    """PyTorch's: −1 keeps the size of an axis that is there."""
+    added = len(sizes) - array.ndim
+    if added < 0:
+        raise BadInput(f"expand{sizes} has fewer axes than the shape {array.shape}: give a size for each.")
+    old = (1,) * added + array.shape
+    new = tuple(
+        had if size == -1 and n >= added else size for n, (had, size) in enumerate(zip(old, sizes, strict=True))
+    )
+    for had, size in zip(old, new, strict=True):
+        if size < 0 or had not in (1, size):
+            raise BadInput(f"expand{sizes} does not fit the shape {array.shape}: only an axis of 1 can be repeated.")
+    hold_to_limits(f"expand{sizes}", new)
+    return np.broadcast_to(array, new)
+
+
+def contiguous(array: np.ndarray, nothing: tuple[int, ...]) -> np.ndarray:
+    if nothing:
+        raise BadInput(f"contiguous{nothing} has numbers in it: it takes none, write contiguous().")
+    return array if array.flags.c_contiguous else array.copy()
+
+
+METHODS = {
+    "contiguous": contiguous,
+    "expand": expand,
+    "permute": permute,
+    "reshape": np.reshape,
+    "transpose": transpose,
+}

@@ -1,0 +1,42 @@
+"""Shapes as a reader types them, as the pictures write them, and how large one may be to be drawn."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from autograder.errors import BadInput
+
+__all__ = ["hold_to_limits", "minus", "read_shape", "written"]
+
+MOST_AXES, MOST_ELEMENTS, LONGEST = 3, 48, 24
+
+
+def read_shape(text: str) -> tuple[int, ...]:
+    """`3, 4`, `(3, 4)`, `3` or `()` as a tuple; BadInput where the text is none of these."""
+    inside = text.strip().removeprefix("(").removesuffix(")").strip().removesuffix(",")
+    parts = [part.strip() for part in inside.split(",")] if inside else []
+    if not all(re.fullmatch("[0-9]{1,9}", part) for part in parts):
+        raise BadInput(f"{text.strip()!r} is not a shape: type whole numbers with commas between them, such as 3, 4.")
+    return tuple(int(part) for part in parts)
+
+
+def written(numbers: tuple[int, ...]) -> str:
+    """A tuple with a true minus sign."""
+    inside = ", ".join(minus(number) for number in numbers)
+    return f"({inside},)" if len(numbers) == 1 else f"({inside})"
+
+
+def minus(number: int) -> str:
+    return str(number).replace("-", "−")
+
+
+def hold_to_limits(what: str, shape: tuple[int, ...]) -> None:
+    """Raise BadInput for a shape that no picture has room for."""
+    if len(shape) > MOST_AXES:
+        raise BadInput(f"{what} has shape {shape}, {len(shape)} axes: the picture has room for {MOST_AXES}.")
+    if math.prod(shape) > MOST_ELEMENTS:
+        size = math.prod(shape)
+        raise BadInput(f"{what} has shape {shape}, {size} elements: the picture has room for {MOST_ELEMENTS}.")
+    if max(shape, default=0) > LONGEST:
+        raise BadInput(f"{what} has shape {shape}: the picture has room for {LONGEST} elements along an axis.")
