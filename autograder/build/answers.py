@@ -1,9 +1,10 @@
-"""The author's side of an exercise: solutions/mistakes/NN_name.py, read as text beside the package and never shipped."""
+"""The author's side of an exercise: solutions/mistakes/NN_name.py, beside the packages and never shipped."""
 
 from __future__ import annotations
 
 import importlib.util
 import inspect
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -11,10 +12,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from gradwright._chapters import ROOT
-
 from autograder.checks.exercise import Exercise, record_files
 from autograder.errors import SourceError
+from gradwright._chapters import ROOT
 
 
 @dataclass(frozen=True)
@@ -43,18 +43,19 @@ def answers_to(exercise: Exercise) -> Answers:
     if group is None:
         line = len(path.read_text(encoding="utf-8").splitlines())
         raise SourceError(path, line, f"{exercise.id!r} is missing: add class {exercise.id.replace('-', '_')}")
-    line = inspect.getsourcelines(group)[1]
-    parts = {}
-    for part in ("oracle", "mistakes", "alternatives"):
-        parts[part] = getattr(group, part, None)
-        if parts[part] is None:
-            raise SourceError(path, line, f"class {group.__name__} has no {part}: add it")
+    parts = {part: getattr(group, part, None) for part in ("oracle", "mistakes", "alternatives")}
+    for part, value in parts.items():
+        if value is None:
+            raise SourceError(path, line_of(group), f"class {group.__name__} has no {part}: add it")
     answers = Answers(parts["oracle"], public(parts["mistakes"]), public(parts["alternatives"]))
     for name, wrong in answers.mistakes.items():
         if not wrong.__doc__:
-            line = inspect.getsourcelines(wrong)[1]
-            raise SourceError(path, line, f"the mistake {name!r} has no docstring: write the sentence that is shown")
+            raise SourceError(path, line_of(wrong), f"the mistake {name!r} has no docstring: write the sentence that is shown")
     return answers
+
+
+def line_of(thing: Any) -> int:
+    return inspect.getsourcelines(thing)[1]
 
 
 def public(group: type) -> dict[str, Any]:
@@ -65,5 +66,6 @@ def public(group: type) -> dict[str, Any]:
 def load_file(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f"gradwright_mistakes_{path.stem}", path)
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # where inspect looks for a class's lines
     spec.loader.exec_module(module)
     return module

@@ -8,12 +8,12 @@ from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import Any
 
-import gradwright
 import numpy as np
 
+import gradwright
 from autograder.build.answers import Answers, answers_to
 from autograder.checks.compare import apart, same_dtype
-from autograder.checks.exercise import Exercise, exercises, record_files
+from autograder.checks.exercise import Exercise, exercises_of, record_files
 from autograder.checks.judge import judge
 from autograder.checks.run import Outcome
 from autograder.checks.stored import Reference, read_reference
@@ -39,7 +39,7 @@ def report(as_json: bool = False) -> int:
     counts, faults = [], []
     for chapter in record_files():
         gradwright.chapter(chapter)
-        for exercise in exercises(chapter):
+        for exercise in exercises_of(chapter):
             count, own = examine(exercise, answers_to(exercise))
             counts.append(count)
             faults += own

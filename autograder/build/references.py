@@ -10,12 +10,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import gradwright
 import numpy as np
 
+import gradwright
 from autograder.build.answers import Answers, answers_to
 from autograder.checks.compare import distance
-from autograder.checks.exercise import Arrays, Exercise, exercises, record_files
+from autograder.checks.exercise import Arrays, Exercise, exercises_of, record_files
 from autograder.checks.run import run_probe
 from autograder.checks.stored import REFERENCES, Reference, StoredCase, read_chapter, write_chapter
 from autograder.errors import SetupError
@@ -30,7 +30,7 @@ def rebuild() -> int:
     torch = oracle_library()
     for number, path in record_files().items():
         gradwright.chapter(number)
-        references = {e.id: make_reference(e, answers_to(e), torch) for e in exercises(number)}
+        references = {e.id: make_reference(e, answers_to(e), torch) for e in exercises_of(number)}
         about = {"torch": torch.__version__.split("+")[0], "dtype": "float64", "seed": SEED}
         with tempfile.TemporaryDirectory() as folder:
             write_chapter(path.stem, about, references, Path(folder))
@@ -40,7 +40,7 @@ def rebuild() -> int:
 
 
 def settle(stem: str, rebuilt: Path) -> str:
-    """Keep the committed files where the rebuilt ones agree with them, to spare every reader a change without content."""
+    """Keep the committed files where the rebuilt ones agree with them: no change without content."""
     names = [f"{stem}.json", f"{stem}.npz"]
     if all((REFERENCES / name).exists() for name in names):
         old, new = read_chapter(stem, REFERENCES), read_chapter(stem, rebuilt)

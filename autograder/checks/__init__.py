@@ -10,9 +10,9 @@ verdict.py    a verdict as text and as HTML
 notebook.py   `check`, the line under every exercise
 """
 
-from autograder.checks.exercise import Exercise, exercises, find
+from autograder.checks.exercise import Exercise, exercises_of, find
 from autograder.checks.judge import judge
 from autograder.checks.notebook import begin, check
 from autograder.checks.verdict import Verdict
 
-__all__ = ["Exercise", "Verdict", "begin", "check", "exercises", "find", "judge"]
+__all__ = ["Exercise", "Verdict", "begin", "check", "exercises_of", "find", "judge"]

@@ -109,7 +109,7 @@ def record_files() -> dict[int, Path]:
 
 
 @cache
-def exercises(chapter: int) -> tuple[Exercise, ...]:
+def exercises_of(chapter: int) -> tuple[Exercise, ...]:
     """The records of a chapter, in the order of the notebook."""
     files = record_files()
     if chapter not in files:
@@ -128,10 +128,10 @@ def find(exercise_id: str) -> Exercise:
         )
     for number, path in record_files().items():
         if exercise_id.startswith(path.stem[3:] + "-"):
-            for exercise in exercises(number):
+            for exercise in exercises_of(number):
                 if exercise.id == exercise_id:
                     return exercise
-    every = [e.id for number in record_files() for e in exercises(number)]
+    every = [e.id for number in record_files() for e in exercises_of(number)]
     near = difflib.get_close_matches(exercise_id, every, 1, 0.4)
     chapter = [i for i in every if i.split("-")[0] == re.split("-", exercise_id)[0]]
     hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(chapter or every)}"

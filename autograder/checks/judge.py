@@ -13,7 +13,7 @@ from typing import Any
 
 from autograder.checks.causes import likely_causes
 from autograder.checks.compare import compare_outputs, same_outcome
-from autograder.checks.exercise import Exercise, exercises
+from autograder.checks.exercise import Exercise, exercises_of
 from autograder.checks.run import NO_RETURN, Outcome, run_probe
 from autograder.checks.stored import Reference, StoredCase, read_reference
 from autograder.checks.verdict import Cause, Result, Verdict
@@ -52,7 +52,7 @@ def check_target(exercise: Exercise, target: Any) -> None:
     if exercise.kind == "class" and not isinstance(target, type):
         raise BadInput(f"{exercise.id} asks for a class and got {target!r:.40}: write {call}")
     own_name = getattr(target, "__qualname__", "")
-    for other in exercises(exercise.chapter):
+    for other in exercises_of(exercise.chapter):
         if other.name == own_name != exercise.name:
             raise BadInput(
                 f"{exercise.id} asks for {exercise.name} and got {own_name}, which is exercise {other.number}: "

@@ -18,7 +18,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from autograder.checks.exercise import Arrays, Exercise, record_files
-from autograder.checks.run import Outcome, Raised
+from autograder.checks.run import Outcome, Raised, unchanged
 from autograder.errors import ReferenceMissing
 
 REFERENCES = Path(__file__).parent / "references"
@@ -78,8 +78,14 @@ class Reader:
         return {name: self.take(description) for name, description in descriptions.items()}
 
 
-def write_outcome(outcome: Outcome, writer: Writer) -> dict[str, Any]:
+RIGHT = "right"
+"""Stands for a mistake's outcome where the mistake makes no difference."""
+
+
+def write_outcome(outcome: Outcome, wanted: Arrays, writer: Writer) -> dict[str, Any] | str:
     """An outcome for the manifest; of an exception only the kind is kept."""
+    if outcome == Outcome(outcome.outputs) and identical(outcome.outputs, wanted):
+        return RIGHT
     entry: dict[str, Any] = {}
     if outcome.outputs:
         entry["outputs"] = writer.put_all(outcome.outputs)
@@ -94,7 +100,14 @@ def write_outcome(outcome: Outcome, writer: Writer) -> dict[str, Any]:
     return entry
 
 
-def read_outcome(entry: dict[str, Any], reader: Reader) -> Outcome:
+def identical(a: Arrays, b: Arrays) -> bool:
+    """The same arrays to the bit."""
+    return a.keys() == b.keys() and all(unchanged(a[name], b[name]) for name in a)
+
+
+def read_outcome(entry: dict[str, Any] | str, wanted: Arrays, reader: Reader) -> Outcome:
+    if entry == RIGHT:
+        return Outcome(wanted)
     return Outcome(
         outputs=reader.take_all(entry.get("outputs", {})),
         weak=frozenset(entry.get("weak", ())),
@@ -112,7 +125,7 @@ def write_exercise(reference: Reference) -> tuple[dict[str, Any], Arrays]:
             "name": case.name,
             "inputs": writer.put_all(case.arrays),
             "wanted": writer.put_all(case.wanted),
-            "mistakes": {name: write_outcome(outcome, writer) for name, outcome in case.mistakes.items()},
+            "mistakes": {n: write_outcome(outcome, case.wanted, writer) for n, outcome in case.mistakes.items()},
         }
         for case in reference.cases
     ]
@@ -125,7 +138,7 @@ def read_exercise(entry: dict[str, Any], members: Arrays) -> Reference:
     for case in entry["cases"]:
         arrays = reader.take_all(case["inputs"])
         wanted = reader.take_all(case["wanted"])
-        mistakes = {name: read_outcome(outcome, reader) for name, outcome in case["mistakes"].items()}
+        mistakes = {name: read_outcome(outcome, wanted, reader) for name, outcome in case["mistakes"].items()}
         cases.append(StoredCase(case["name"], arrays, wanted, mistakes))
     return Reference(tuple(cases), entry["sentences"])
 
@@ -136,9 +149,23 @@ def write_chapter(stem: str, about: dict[str, Any], references: dict[str, Refere
     for exercise_id, reference in references.items():
         entries[exercise_id], own = write_exercise(reference)
         members |= {f"{exercise_id}.{dtype}": array for dtype, array in own.items()}
-    text = json.dumps({"about": about, "exercises": entries}, indent=1, ensure_ascii=False)
-    (folder / f"{stem}.json").write_text(text + "\n", encoding="utf-8")
+    (folder / f"{stem}.json").write_text(manifest_text(about, entries), encoding="utf-8")
     np.savez_compressed(folder / f"{stem}.npz", **members)
+
+
+def manifest_text(about: dict[str, Any], entries: dict[str, Any]) -> str:
+    """The manifest as JSON with a line for each sentence and each case."""
+
+    def line(value: Any) -> str:
+        return json.dumps(value, ensure_ascii=False)
+
+    parts = []
+    for exercise_id, entry in entries.items():
+        sentences = ",\n".join(f"   {line(name)}: {line(text)}" for name, text in entry["sentences"].items())
+        cases = ",\n".join(f"   {line(case)}" for case in entry["cases"])
+        own = f' {line(exercise_id)}: {{\n  "sentences": {{\n{sentences}\n  }},\n  "cases": [\n{cases}\n  ]}}'
+        parts.append(own)
+    return f'{{"about": {line(about)},\n"exercises": {{\n' + ",\n".join(parts) + "\n}}\n"
 
 
 def read_reference(exercise: Exercise, folder: Path = REFERENCES) -> Reference:

@@ -126,14 +126,20 @@ def rows_of_failure(verdict: Verdict) -> Iterator[tuple[str, str]]:
     elif result.differences:
         yield from rows_of_difference(result.differences[0])
     for cause in verdict.causes:
-        n = len(verdict.failing)
-        shared = f"\n(Seen in {f'all {n}' if cause.seen == n else f'{cause.seen} of the {n}'} cases that fail.)"
-        yield "cause", cause.text + shared * (n > 1)
+        yield "cause", cause.text + seen_in(cause.seen, len(verdict.failing))
     yield from rows_of_output(result.outcome)
     if verdict.unproven:
         yield "before", f"It builds on {' and '.join(verdict.unproven)}, whose check has not passed in this session."
     if verdict.exercise.see:
         yield "next", verdict.exercise.see
+
+
+def seen_in(seen: int, failing: int) -> str:
+    """How many of the failing cases a cause explains; nothing where there is one."""
+    if failing == 1:
+        return ""
+    every = "both" if failing == 2 else f"all {failing}"
+    return f"\n(Seen in {every if seen == failing else f'{seen} of the {failing}'} cases that fail.)"
 
 
 def telling(verdict: Verdict) -> Result:
@@ -218,7 +224,7 @@ def short(array: np.ndarray) -> str:
     if array.ndim == 0:
         return number(array[()])
     if not array.size:
-        return f"an empty array of shape {array.shape}"
+        return f"[] of shape {array.shape}"
     return "[" + ", ".join(short(part) for part in array) + "]"
 
 
