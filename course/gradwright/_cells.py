@@ -9,8 +9,10 @@ import ast
 import builtins
 import json
 import re
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -185,17 +187,16 @@ def definition_cells(cells: Sequence[Cell]) -> list[Cell]:
     A cell of the learner's counts when it holds only imports, functions, classes and constants: nothing that would
     start a demo or a training run on import. A constant may use only names that definition cells before it made.
     """
-    chosen = []
-    known = set(dir(builtins))
+    chosen: list[Cell] = []
     for cell in cells:
         if cell.kind != "code":
             continue
-        if "exercise" in cell.marks or "given" in cell.marks or (cell.added and _only_defines(cell.text, known)):
+        if "exercise" in cell.marks or "given" in cell.marks or (cell.added and _only_defines(cell, chosen)):
             chosen.append(cell)
-            known.update(names_bound(cell.text))
     return chosen
 
 
+@lru_cache(maxsize=1024)
 def python_text(text: str) -> str:
     """The cell without IPython's magics, each replaced by a `pass` so that line numbers stay. Raises SyntaxError.
 
@@ -204,7 +205,7 @@ def python_text(text: str) -> str:
     lines = text.split("\n")
     while True:
         try:
-            ast.parse("\n".join(lines))
+            _parse("\n".join(lines))
         except SyntaxError as error:
             number = (error.lineno or 0) - 1
             if not 0 <= number < len(lines) or not MAGIC.match(lines[number]):
@@ -217,11 +218,21 @@ def python_text(text: str) -> str:
 
 def names_bound(text: str) -> set[str]:
     """The names that the top level of a cell binds; none for a cell that is not Python."""
+    return {name for statement in _statements(text) for name in _bound_by(statement)}
+
+
+def _statements(text: str) -> list[ast.stmt]:
+    """The statements of a cell; none where it is not Python (or too deep, or too large, for Python to read)."""
     try:
-        body = ast.parse(python_text(text)).body
-    except SyntaxError:
-        return set()
-    return {name for statement in body for name in _bound_by(statement)}
+        return _parse(python_text(text)).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+
+
+def _parse(text: str) -> ast.Module:
+    with warnings.catch_warnings():  # an odd escape in a string warns when the cell is compiled, once is enough
+        warnings.simplefilter("ignore")
+        return ast.parse(text)
 
 
 def _bound_by(statement: ast.stmt) -> Iterator[str]:
@@ -235,19 +246,16 @@ def _bound_by(statement: ast.stmt) -> Iterator[str]:
                 yield node.id
 
 
-def _only_defines(text: str, known: set[str]) -> bool:
-    if text.startswith("%%"):  # a cell magic: timed, captured or not Python at all, in any case run and not defined
-        return False
-    try:
-        body = ast.parse(python_text(text)).body
-    except SyntaxError:
-        return False
-    known = set(known)
+def _only_defines(cell: Cell, before: Sequence[Cell]) -> bool:
+    body = _statements(cell.text)
+    if cell.text.startswith("%%") or all(isinstance(statement, ast.Pass | ast.Expr) for statement in body):
+        return False  # timed, captured, not Python, or nothing but a remark
+    known = set(dir(builtins)).union(*(names_bound(earlier.text) for earlier in before))
     for statement in body:
         if not _defines(statement, known):
             return False
         known.update(_bound_by(statement))
-    return any(not isinstance(statement, ast.Pass | ast.Expr) for statement in body)
+    return True
 
 
 def _defines(statement: ast.stmt, known: set[str]) -> bool:

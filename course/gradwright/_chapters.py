@@ -1,0 +1,212 @@
+"""The one table: every chapter, and under which PyTorch-shaped name its public names appear.
+
+`public` maps a namespace ("" is `gradwright` itself, "nn.functional" is `gradwright.nn.functional`) to names that the
+chapter's module defines. A later chapter may list a name again, as chapter 02 does with `Tensor`: the latest chapter
+within reach gives it.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from autograder.errors import BadInput
+
+__all__ = ["CHAPTERS", "ROOT", "Chapter", "find_chapter", "namespaces", "relative"]
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """A chapter and where its files lie. `name` is one word: folder, file, module and prefix of its exercises' ids."""
+
+    number: int
+    name: str
+    title: str
+    public: Mapping[str, tuple[str, ...]] = field(default_factory=dict, compare=False)
+
+    @property
+    def label(self) -> str:
+        return f"{self.number:02d} {self.name}"
+
+    @property
+    def stem(self) -> str:
+        return f"{self.number:02d}_{self.name}"
+
+    @property
+    def module(self) -> str:
+        return f"gradwright.chapters.{self.name}"
+
+    @property
+    def source(self) -> Path:
+        """The text notebook with the answers: the reference implementation."""
+        return ROOT / "solutions" / f"{self.stem}.py"
+
+    @property
+    def release(self) -> Path:
+        """The notebook without answers."""
+        return ROOT / "course" / self.notebook
+
+    @property
+    def notebook(self) -> Path:
+        """The notebook's place inside course/ and inside work/."""
+        return Path(self.stem) / f"{self.name}.ipynb"
+
+
+def names(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+MAKERS = names("tensor zeros ones full arange")
+
+CHAPTERS: tuple[Chapter, ...] = (
+    Chapter(0, "start", "How the course works"),
+    Chapter(
+        1,
+        "tensor",
+        "Tensors: storage, shape and strides",
+        {
+            "": (
+                *names("Tensor float16 float32 float64 uint8 int8 int16 int32 int64 bool"),
+                *MAKERS,
+                *names("add sub mul div matmul sum mean max permute transpose reshape broadcast_shapes broadcast_to"),
+            ),
+        },
+    ),
+    Chapter(
+        2,
+        "autodiff",
+        "Automatic differentiation",
+        {
+            "": ("Tensor", *MAKERS, *names("add mul matmul sum no_grad enable_grad is_grad_enabled set_grad_enabled")),
+            "autograd": names("Function grad gradcheck"),
+        },
+    ),
+    Chapter(
+        3,
+        "operations",
+        "Operations and their gradients",
+        {
+            "": (
+                *("Tensor", *MAKERS),
+                *names("linspace eye rand randn Generator manual_seed zeros_like ones_like full_like rand_like"),
+                *names("randn_like"),
+                *names("neg add sub mul div pow exp log log1p expm1 sqrt rsqrt abs sin cos tanh sigmoid relu maximum"),
+                *names("minimum clamp where reciprocal square sum mean var std prod cumsum max min amax amin"),
+                *names("logsumexp softmax log_softmax norm matmul mm bmm mv dot outer einsum addmm reshape permute"),
+                *names("transpose broadcast_to squeeze unsqueeze flatten cat stack split chunk unbind gather"),
+                *names("index_select masked_fill masked_select tril triu roll flip repeat_interleave argmax argmin"),
+                *names("sort topk eq ne lt le gt ge isnan isinf isfinite allclose equal"),
+            ),
+            "nn.functional": names("relu gelu silu softplus sigmoid tanh softmax log_softmax one_hot pad"),
+        },
+    ),
+    Chapter(
+        4,
+        "layers",
+        "Layers and modules",
+        {
+            "": names("GradientFlow"),
+            "nn": (
+                *names("Parameter Module ModuleList ModuleDict Sequential Residual Linear ReLU GELU SiLU Sigmoid Tanh"),
+                *names("Softmax Dropout LayerNorm RMSNorm BatchNorm1d BatchNorm2d Embedding Flatten Identity"),
+            ),
+            "nn.functional": names("linear dropout layer_norm rms_norm batch_norm embedding"),
+            "nn.init": (
+                *names("calculate_gain zeros_ ones_ constant_ uniform_ normal_"),
+                *names("xavier_uniform_ xavier_normal_ kaiming_uniform_ kaiming_normal_"),
+            ),
+        },
+    ),
+    Chapter(
+        5,
+        "losses",
+        "Losses and numerical stability",
+        {
+            "nn": names("CrossEntropyLoss NLLLoss BCEWithLogitsLoss MSELoss L1Loss HuberLoss KLDivLoss"),
+            "nn.functional": (
+                *names("cross_entropy nll_loss binary_cross_entropy_with_logits mse_loss l1_loss huber_loss kl_div"),
+            ),
+            "nn.utils": names("clip_grad_norm_ clip_grad_value_"),
+            "autograd": names("detect_anomaly set_detect_anomaly"),
+        },
+    ),
+    Chapter(6, "optimizers", "Optimizers", {"optim": names("Optimizer SGD Adam AdamW RMSprop")}),
+    Chapter(
+        7,
+        "schedulers",
+        "Learning-rate schedules",
+        {
+            "optim.lr_scheduler": (
+                *names("LRScheduler StepLR MultiStepLR ExponentialLR CosineAnnealingLR CosineAnnealingWarmRestarts"),
+                *names("LinearLR OneCycleLR ReduceLROnPlateau SequentialLR LambdaLR"),
+                *names("step_decay cosine warmup_cosine"),
+            ),
+        },
+    ),
+    Chapter(
+        8,
+        "data",
+        "Datasets and loaders",
+        {
+            "": names("set_seed"),
+            "utils.data": (
+                *names("Dataset TensorDataset Subset random_split Sampler SequentialSampler RandomSampler"),
+                *names("BatchSampler DataLoader default_collate"),
+            ),
+        },
+    ),
+    Chapter(9, "training", "The training loop", {"profiler": names("profile record_function")}),
+    Chapter(10, "precision", "Mixed precision", {"": names("autocast bfloat16"), "amp": names("autocast GradScaler")}),
+    Chapter(11, "memory", "Memory", {"utils.checkpoint": names("checkpoint checkpoint_sequential")}),
+    Chapter(12, "recovery", "Checkpoints and recovery", {"": names("save load")}),
+    Chapter(
+        13,
+        "convolution",
+        "Convolution",
+        {
+            "nn": names("Conv2d MaxPool2d AvgPool2d AdaptiveAvgPool2d"),
+            "nn.functional": names("conv2d max_pool2d avg_pool2d adaptive_avg_pool2d unfold"),
+        },
+    ),
+    Chapter(
+        14,
+        "attention",
+        "Attention",
+        {
+            "nn": names("MultiheadAttention TransformerEncoderLayer"),
+            "nn.functional": names("scaled_dot_product_attention"),
+        },
+    ),
+    Chapter(15, "clinic", "The clinic: ten broken training scripts"),
+    Chapter(16, "capstone", "Capstone: a small GPT and a small CNN"),
+)
+
+
+def find_chapter(key: Any) -> Chapter:
+    """The chapter with this number or name: 2, "2", "02", "autodiff" or "02_autodiff". Raises BadInput for another."""
+    for chapter in CHAPTERS:
+        if not isinstance(key, bool) and key == chapter.number:
+            return chapter
+        if isinstance(key, str) and key in (str(chapter.number), f"{chapter.number:02d}", chapter.name, chapter.stem):
+            return chapter
+    spelled = [form for chapter in CHAPTERS for form in (chapter.name, chapter.stem)]
+    near = difflib.get_close_matches(str(key), spelled, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(c.label for c in CHAPTERS)}"
+    raise BadInput(f"there is no chapter {key!r}: {hint}")
+
+
+def namespaces() -> set[str]:
+    """Every namespace of the table and those around it: "nn.functional" brings "nn"."""
+    spaces = {space for chapter in CHAPTERS for space in chapter.public if space}
+    return spaces | {space.rpartition(".")[0] for space in spaces if "." in space}
+
+
+def relative(path: Path) -> str:
+    """A path as a reader wants it: from the project's folder where it lies inside, with forward slashes."""
+    path = path.absolute()
+    return (path.relative_to(ROOT) if path.is_relative_to(ROOT) else path).as_posix()

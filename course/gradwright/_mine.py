@@ -1,0 +1,232 @@
+"""The learner's own chapters in place of the reference implementation, each only after it has passed its checks."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from autograder import checks
+from autograder.checks import Exercise, Verdict, exercises, judge
+from autograder.errors import BadInput, GradwrightError, NotebookError
+from gradwright import _chapters
+from gradwright._chapters import Chapter, find_chapter, relative
+from gradwright._framework import Own, limited, put, state, unload
+from gradwright._loader import definition_text, load_module, missing_names
+
+__all__ = ["begin_chapter", "find_notebook", "lacking", "stale", "use", "verify"]
+
+MANY = 4
+"""Up to so many exercises are named in one line."""
+
+
+def begin_chapter(key: int | str) -> Chapter:
+    """Set the limit of what is within reach. Another chapter than before starts from the reference again."""
+    chapter = find_chapter(key)
+    with state.lock:
+        back_to_reference(0 if state.limit not in (None, chapter.number) else chapter.number)
+        unload(chapter.number)
+        state.limit = chapter.number
+    return chapter
+
+
+def use(which: str, upto: int | str | None = None) -> None:
+    """Choose what the chapters before this one are made from, and print one line a chapter.
+
+    which: "mine" takes your own notebooks, where they pass their checks; "reference" takes the course's answers.
+    upto:  with "mine", the last chapter to take from you (default: the one before this).
+    Raises BadInput for any other value.
+    """
+    if which not in ("mine", "reference"):
+        raise BadInput(f'use takes "mine" or "reference", not {which!r}')
+    if which == "reference" and upto is not None:
+        raise BadInput(f'upto={upto!r} goes with "mine": use("reference") is for every chapter')
+    if which == "reference":
+        back_to_reference(0)
+        return
+    last = _chapters.CHAPTERS[-1].number if upto is None else find_chapter(upto).number
+    back_to_reference(last + 1)
+    width = max(len(chapter.label) for chapter in _chapters.CHAPTERS)
+    for chapter in _chapters.CHAPTERS:
+        before = state.limit is None or chapter.number < state.limit
+        if before and chapter.number <= last and (find_notebook(chapter) or chapter.source.is_file()):
+            print(f"{chapter.label:<{width}}  {stand(chapter)}")
+
+
+def back_to_reference(first: int) -> None:
+    """From this chapter on no notebook is used; what stood on one is loaded afresh."""
+    own = [number for number in state.notebooks if number >= first]
+    if own:
+        unload(min(own))
+    for number in own:
+        del state.notebooks[number]
+
+
+def stand(chapter: Chapter) -> str:
+    """Use the learner's notebook of a chapter if it is right, and say what the chapter now stands on."""
+    own = state.notebooks.get(chapter.number)
+    if own is not None:
+        return changed(chapter, own) or f"yours ({relative(own.path)}), as loaded before"
+    stands = "reference" if chapter.source.is_file() else "missing"
+    path = find_notebook(chapter)
+    if path is None:
+        return f"{stands}: no notebook of yours"
+    count = 0
+    try:
+        count = len(exercises(chapter.number))
+        lacks = lacking(chapter.number, path)
+        if not lacks:
+            take(chapter, path)
+            return f"yours ({relative(path)}), {count} of {count} exercises"
+    except NotebookError as error:
+        return f"{stands}: your notebook cannot be loaded: {error}"
+    except GradwrightError as error:
+        return f"{stands}: yours ({relative(path)}) cannot be judged: {error}"
+    named = f"all {count} exercises" if len(lacks) == count > 1 else ", ".join(lacks[:MANY])
+    more = f" and {len(lacks) - MANY} more" if MANY < len(lacks) < count else ""
+    return "; ".join([f"{stands}: yours ({relative(path)}) lacks {named}{more}", *missing_names(path)])
+
+
+def take(chapter: Chapter, path: Path) -> None:
+    """Make the chapter from the learner's notebook. What stood on the reference is loaded afresh on top of it."""
+    own = Own(path, path.stat().st_mtime_ns, digest(definition_text(path)))
+    with limited(chapter.number):
+        module = load_module(chapter.module, path)
+    back_to_reference(chapter.number + 1)
+    replaced = unload(chapter.number)
+    state.notebooks[chapter.number] = own
+    put(chapter, module)
+    if replaced:
+        names = ", ".join(loaded.label for loaded in replaced)
+        print(f"what you imported from {names} before this line is still the reference: import it again")
+
+
+def find_notebook(chapter: Chapter) -> Path | None:
+    """The learner's notebook of a chapter: beside the running one, then in work/, then in course/."""
+    here = Path.cwd()
+    places = (
+        here.parent / chapter.notebook,
+        here / chapter.notebook.name,
+        _chapters.ROOT / "work" / chapter.notebook,
+        chapter.release,
+    )
+    return next((place for place in places if place.is_file()), None)
+
+
+def stale() -> list[str]:
+    """A sentence for each notebook that changed after it was loaded."""
+    found = [changed(find_chapter(number), own) for number, own in sorted(state.notebooks.items())]
+    return [sentence for sentence in found if sentence]
+
+
+def changed(chapter: Chapter, own: Own) -> str:
+    """The sentence for a notebook that is no longer what was loaded, else nothing."""
+    try:
+        if own.path.stat().st_mtime_ns == own.modified or digest(definition_text(own.path)) == own.digest:
+            return ""
+    except (OSError, NotebookError) as error:
+        return f"{relative(own.path)} was loaded for chapter {chapter.label} and cannot be read any more: {error}"
+    return (
+        f"{relative(own.path)} has changed since it was loaded for chapter {chapter.label}: "
+        "restart the kernel to use the new version"
+    )
+
+
+# Verdicts
+
+
+def verify(key: int | str, path: Path | str) -> list[Verdict]:
+    """The verdict on every exercise of a chapter in the learner's notebook, on top of what is in use before it.
+
+    Raises NotebookError where the notebook cannot be loaded, BadInput for a chapter without exercises.
+    """
+    chapter = find_chapter(key)
+    with limited(chapter.number):
+        module = load_module(chapter.module, path)
+        return [verdict_on(exercise, module, Path(path)) for exercise in exercises(chapter.number)]
+
+
+def verdict_on(exercise: Exercise, module: ModuleType, path: Path) -> Verdict:
+    framework = sys.modules["gradwright"]
+    target: Any = module
+    try:
+        for step in exercise.name.split("."):
+            target = getattr(target, step)
+        return judge(exercise, target, framework)
+    except AttributeError as error:
+        return judge(exercise, refusal(exercise, f"{relative(path)} defines no {exercise.name}: {error}"), framework)
+    except BadInput as error:
+        return judge(exercise, refusal(exercise, str(error)), framework)
+
+
+def refusal(exercise: Exercise, sentence: str) -> Any:
+    """Stands where the notebook has no object that could be judged: whoever calls it is told why."""
+
+    def refuse(*arguments: Any, **options: Any) -> None:
+        raise BadInput(sentence)
+
+    return type(exercise.name, (), {"__init__": refuse}) if exercise.kind == "class" else refuse
+
+
+def lacking(key: int | str, path: Path | str) -> list[str]:
+    """Titles of the exercises that are not right in a notebook, like "2.3 unbroadcast".
+
+    Remembered in work/ for as long as the notebook's code, the checks and everything below the chapter stay the same.
+    """
+    chapter, path = find_chapter(key), Path(path)
+    mark, place = fingerprint(chapter, path), str(path.resolve())
+    known = read_memory().get(place)
+    if isinstance(known, dict) and known.get("of") == mark and isinstance(known.get("lacks"), list):
+        return known["lacks"]
+    lacks = [verdict.exercise.title for verdict in verify(key, path) if not verdict.right]
+    write_memory(place, {"of": mark, "lacks": lacks})
+    return lacks
+
+
+def fingerprint(chapter: Chapter, path: Path) -> str:
+    """A hash of everything that a verdict on the notebook depends on."""
+    engine = Path(checks.__file__).parent
+    files = [
+        *sorted(engine.glob("*.py")),
+        engine / "exercises" / f"{chapter.stem}.py",
+        *(engine / "references" / f"{chapter.stem}{suffix}" for suffix in (".npz", ".json")),
+        *(state.path_of(below) for below in _chapters.CHAPTERS if below.number < chapter.number),
+    ]
+    parts = [hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else "" for file in files]
+    return digest("\n".join([*parts, definition_text(path)]))
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def memory() -> Path:
+    return _chapters.ROOT / "work" / ".verdicts.json"
+
+
+def read_memory() -> dict[str, Any]:
+    try:
+        content = json.loads(memory().read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}  # not there yet, or spoiled: everything is judged again
+    return content if isinstance(content, dict) else {}
+
+
+def write_memory(place: str, entry: dict[str, Any]) -> None:
+    content = json.dumps(read_memory() | {place: entry}, indent=1)
+    try:
+        memory().parent.mkdir(exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=memory().parent, prefix=".verdicts-")
+    except OSError:
+        return  # a place that cannot be written only costs judging again
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(content)
+        os.replace(name, memory())
+    except OSError:
+        Path(name).unlink(missing_ok=True)
