@@ -70,14 +70,13 @@ class Grid:
 
     def draw(self, drawing: Drawing, words: Sequence[object], looks: Sequence[str]) -> None:
         """One box an element; an array without elements is the words `no elements`."""
-        if not words:
+        if not len(words):
             drawing.words(self.left, self.top + 16, "no elements", "soft")
             return
         for block in range(self.blocks if self.heading else 0):
             x, y = self.corner(block)
             drawing.words(x, y - 5, f"[{block}]", "soft", 11)
         size = max(10.0, min(13.0, 0.42 * self.cell))
-        now = [n for n, look in enumerate(looks) if look in ("current", "wrong")]
-        # The one with the thick edge comes last, or its neighbours would cover half of it.
-        for n in [n for n in range(len(words)) if n not in now] + now:
+        # The one with the thick edge comes last, or its neighbours would cover a part of it.
+        for n in sorted(range(len(words)), key=lambda n: looks[n] == "current"):
             drawing.box(*self.place(n), self.cell, self.cell, words[n], looks[n], size)

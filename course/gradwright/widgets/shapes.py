@@ -21,13 +21,13 @@ def read_shape(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in parts)
 
 
-def written(numbers: tuple[int, ...]) -> str:
-    """A tuple with a true minus sign."""
-    inside = ", ".join(minus(number) for number in numbers)
-    return f"({inside},)" if len(numbers) == 1 else f"({inside})"
+def written(items: tuple[int | str, ...]) -> str:
+    """A tuple with true minus signs."""
+    inside = ", ".join(minus(item) for item in items)
+    return f"({inside},)" if len(items) == 1 else f"({inside})"
 
 
-def minus(number: int) -> str:
+def minus(number: int | str) -> str:
     return str(number).replace("-", "−")
 
 

@@ -18,7 +18,7 @@ from .shapes import hold_to_limits, minus, read_shape, written
 
 __all__ = ["StrideExplorer"]
 
-LETTERS = "ijk"
+LETTERS, STRIDES = ("i", "j", "k"), ("s₀", "s₁", "s₂")
 STRIP = 24
 COLUMN = 340.0
 
@@ -35,7 +35,7 @@ class StrideExplorer(Frame):
     controls = (
         Text("base", "Shape of x", "3, 4", width="180px"),
         Text("view", "View", "x", width="260px"),
-        Steps("element", "Element", 5),
+        Steps("element", "Element", 2),
     )
     presets: ClassVar = {
         "row": {"base": "3, 4", "view": "x[1]"},
@@ -81,27 +81,25 @@ class Scene:
     @cached_property
     def visits(self) -> list[int]:
         """The storage cell of every element, in row-major order."""
-        indices = np.indices(self.shape).reshape(len(self.shape), -1)
+        indices = np.indices(self.shape).reshape(len(self.shape), self.size)
         return (self.view.offset + np.array(self.view.strides, dtype=int) @ indices).tolist() if self.size else []
 
     @property
-    def names(self) -> str:
-        return written_names(LETTERS[: len(self.shape)])
-
-    @property
     def formula(self) -> str:
-        return " + ".join(["offset", *(f"{LETTERS[n]}·stride[{n}]" for n in range(len(self.shape)))])
+        return " + ".join(["offset", *(f"{i}·{s}" for i, s in zip(LETTERS, STRIDES[: len(self.shape)], strict=False))])
 
     @property
     def arithmetic(self) -> str:
         terms = [str(self.view.offset)]
+        if not self.shape:
+            return terms[0]
         for i, stride in zip(self.index, self.view.strides, strict=True):
             terms.append(f"{i}·{minus(stride)}" if stride >= 0 else f"{i}·({minus(stride)})")
         return f"{' + '.join(terms)} = {self.visits[self.element]}"
 
     @property
     def sharing(self) -> str:
-        return "a copy, with a storage of its own" if self.view.copied else "a view, it shares the storage of x"
+        return "a copy with a storage of its own" if self.view.copied else "a view, sharing the storage of x"
 
     @property
     def order(self) -> str:
@@ -113,16 +111,12 @@ class Scene:
         return ["done" if n < self.element else "touched" if n > self.element else "current" for n in range(self.size)]
 
 
-def written_names(letters: str) -> str:
-    return f"({', '.join(letters)})" if len(letters) != 1 else f"({letters},)"
-
-
 def describe(scene: Scene) -> str:
     view = scene.view
     reason = f" because no strides fit {view.copied}" if view.copied else ""
     facts = f"shape {written(scene.shape)}, strides {written(view.strides)}, offset {view.offset}"
-    says = f"{scene.expression}, for x of shape {written(scene.base)}, has {facts}. It is {scene.sharing}{reason}"
-    says += f", and {scene.order}."
+    says = f"{scene.expression}, for x of shape {written(scene.base)}, has {facts}. It is {scene.order}. "
+    says += f"It is {scene.sharing}{reason}."
     if not scene.size:
         return f"{says} It has no elements."
     order = ", ".join(map(str, scene.visits))
@@ -145,6 +139,11 @@ def draw(scene: Scene) -> Drawing:
     return drawing
 
 
+def equation(names: tuple[str, ...], numbers: tuple[int, ...]) -> str:
+    """`(i, j) = (1, 2)`, with as many names as there are numbers."""
+    return f"{written(names[: len(numbers)])} = {written(numbers)}" if numbers else "()"
+
+
 def draw_lines(drawing: Drawing, lines: list[tuple[str, str]], left: float, top: float) -> float:
     """Names and values in two columns; returns where the last line ends."""
     for n, (name, value) in enumerate(lines):
@@ -155,7 +154,11 @@ def draw_lines(drawing: Drawing, lines: list[tuple[str, str]], left: float, top:
 
 def draw_facts(drawing: Drawing, scene: Scene) -> float:
     view = scene.view
-    lines = [("shape", written(scene.shape)), ("strides", written(view.strides)), ("offset", str(view.offset))]
+    lines = [
+        ("shape", written(scene.shape)),
+        ("strides", equation(STRIDES, view.strides)),
+        ("offset", str(view.offset)),
+    ]
     lines += [("order", scene.order), ("memory", scene.sharing)]
     if view.copied:
         lines.append(("", f"no strides fit {view.copied}"))
@@ -166,50 +169,88 @@ def draw_walk(drawing: Drawing, scene: Scene, left: float, top: float) -> float:
     if not scene.size:
         return top
     count = f"{scene.element}, of 0 to {scene.size - 1}"
-    lines = [("element", count), ("index", f"{scene.names} = {written(scene.index)}")]
+    lines = [("element", count), ("index", equation(LETTERS, scene.index))]
     lines += [("cell", scene.formula), ("", scene.arithmetic)]
     return draw_lines(drawing, lines, left, top + (0 if left else 10))
 
 
 def draw_storage(drawing: Drawing, scene: Scene, top: float) -> None:
-    values = scene.view.storage.tolist()
-    drawing.words(0, top, f"Storage of {'the copy' if scene.view.copied else 'x'}", bold=True)
-    drawing.words(150, top, "below each cell: when it is visited, or ×n if n times", "soft", 12)
-    times = Counter(scene.visits)
-    first = {cell: n for n, cell in reversed(list(enumerate(scene.visits)))}
-    past = set(scene.visits[: scene.element])
-    size = min(36.0, drawing.width / min(max(len(values), 1), STRIP))
-    for cell, value in enumerate(values):
-        x, y = strip_corner(cell, size, top)
-        here = bool(scene.size) and cell == scene.visits[scene.element]
-        look = "current" if here else "done" if cell in past else "touched" if cell in times else "empty"
-        drawing.box(x, y, size, size, value, look)
-        when = "" if cell not in times else str(first[cell]) if times[cell] == 1 else f"×{times[cell]}"
-        drawing.words(x + size / 2, y + size + 16, when, "soft", 11, "middle")
+    copied = bool(scene.view.copied)
+    drawing.words(0, top, f"Storage of {'the copy' if copied else 'x'}", bold=True)
+    strip = Strip(len(scene.view.storage), top + 42, 16.0 * (1 + copied))
+    strip.label(drawing, [*(["element"] if copied else []), "cell", "visited"])
+    strip.fill(drawing, scene)
+    for cell, when in visiting_times(scene.visits).items():
+        strip.below(drawing, cell, 1 + copied, when)
+    for cell in range(strip.cells if copied else 0):
+        strip.below(drawing, cell, 1, str(cell))
     if scene.size:
-        draw_jump(drawing, scene, size, top)
+        draw_jump(drawing, scene, strip)
     draw_legend(drawing, drawing.height + 18)
 
 
-def strip_corner(cell: int, size: float, top: float) -> tuple[float, float]:
-    line, column = divmod(cell, STRIP)
-    return column * size, top + 42 + line * (size + 62)
+def visiting_times(visits: list[int]) -> dict[int, str]:
+    """For each cell when it is visited, or how often where that is more than once."""
+    times = Counter(visits)
+    return {cell: str(n) if times[cell] == 1 else f"×{times[cell]}" for n, cell in enumerate(visits)}
 
 
-def draw_jump(drawing: Drawing, scene: Scene, size: float, top: float) -> None:
+@dataclass(frozen=True)
+class Strip:
+    """The storage in lines of up to 24 cells, with room above for an arrow and `under` pixels below for numbers."""
+
+    cells: int
+    top: float
+    under: float
+    left: float = 56.0
+
+    @property
+    def size(self) -> float:
+        return min(36.0, (760 - self.left) / min(max(self.cells, 1), STRIP))
+
+    def corner(self, cell: int) -> tuple[float, float]:
+        line, column = divmod(cell, STRIP)
+        return self.left + column * self.size, self.top + line * (self.size + self.under + 44)
+
+    def head(self, cell: int) -> tuple[float, float]:
+        """Where an arrow starts and ends."""
+        x, y = self.corner(cell)
+        return x + self.size / 2, y - 3
+
+    def label(self, drawing: Drawing, names: list[str]) -> None:
+        for start in range(0, max(self.cells, 1), STRIP):
+            _, y = self.corner(start)
+            drawing.words(0, y + self.size / 2 + 4, names[0], "soft", 11)
+            for n, name in enumerate(names[1:]):
+                drawing.words(0, y + self.size + 16 * (n + 1), name, "soft", 11)
+
+    def fill(self, drawing: Drawing, scene: Scene) -> None:
+        looks = dict.fromkeys(scene.visits, "touched") | dict.fromkeys(scene.visits[: scene.element], "done")
+        now = scene.visits[scene.element] if scene.size else None
+        values = scene.view.storage.tolist()
+        # The one with the thick edge comes last, or its neighbour would cover a part of it.
+        for cell in sorted(range(self.cells), key=lambda cell: cell == now):
+            look = "current" if cell == now else looks.get(cell, "empty")
+            drawing.box(*self.corner(cell), self.size, self.size, values[cell], look)
+
+    def below(self, drawing: Drawing, cell: int, line: int, words: str) -> None:
+        x, y = self.corner(cell)
+        drawing.words(x + self.size / 2, y + self.size + 16 * line, words, "soft", 11, "middle")
+
+
+def draw_jump(drawing: Drawing, scene: Scene, strip: Strip) -> None:
     """The arrow from the cell before, and above it how far that was."""
-    x, y = strip_corner(scene.visits[scene.element], size, top)
-    end = (x + size / 2, y - 3)
+    x, y = end = strip.head(scene.visits[scene.element])
     if not scene.element:
-        drawing.words(max(end[0], 26), y - 8, f"offset {scene.view.offset}", "strong", 12, "middle")
+        drawing.words(x, y - 5, f"offset {scene.view.offset}", "strong", 12, "middle")
         return
     before, now = scene.visits[scene.element - 1 : scene.element + 1]
-    x, y = strip_corner(before, size, top)
-    middle, peak = end[0], end[1] - 5
-    if before != now:
-        jump = drawing.jump((x + size / 2, y - 3), end, 34)
-        middle, peak = jump.top[0], jump.top[1] + 12
-    drawing.words(middle, peak, minus(now - before) if now < before else f"+{now - before}", "strong", 12, "middle")
+    far = f"+{now - before}" if now >= before else minus(now - before)
+    if before == now:
+        drawing.words(x, y - 5, far, "strong", 12, "middle")
+        return
+    top = drawing.jump(strip.head(before), end, 34).top
+    drawing.words(top[0], top[1] + 12, far, "strong", 12, "middle")
 
 
 def draw_legend(drawing: Drawing, top: float) -> None:
