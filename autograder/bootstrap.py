@@ -144,7 +144,8 @@ def lock_hash(root):
 
 def is_current(root):
     """Whether .venv is finished, for this lock and this folder (a moved .venv has scripts that point elsewhere)."""
-    return python_of(root).exists() and read_stamp(root) == {"state": lock_hash(root), "root": str(root)}
+    wanted = {"state": lock_hash(root), "root": str(root)}
+    return python_of(root).exists() and read_stamp(root) == wanted
 
 
 def is_usable(root):

@@ -70,9 +70,10 @@ def place_copy(source: Path, target: Path) -> bool:
         target.parent.mkdir(parents=True, exist_ok=True)
         file = open(target, "xb")  # noqa: SIM115 - closed below, where a failure is not mistaken for a name taken
     except (FileExistsError, NotADirectoryError) as taken:
-        if target.parent.is_dir():
-            return False
-        raise BadInput(f"{target.parent} is a file where a folder belongs: rename it and try again.") from taken
+        for folder in reversed(target.parents):
+            if not folder.is_dir():
+                raise BadInput(f"{folder} is a file where a folder belongs: rename it and try again.") from taken
+        return False
     try:
         with file:
             file.write(source.read_bytes())
