@@ -85,7 +85,8 @@ def run_probe(exercise: Exercise, target: Any, arrays: Arrays, framework: Any) -
             failure = describe(error)
         warned = tuple(dict.fromkeys(f"{w.category.__name__}: {words(w.message)}" for w in caught))
     if not isinstance(returned, Mapping):
-        raise BadInput(f"the probe of {exercise.id!r} gave a {type(returned).__name__}: return a dict of arrays by name")
+        got = type(returned).__name__
+        raise BadInput(f"the probe of {exercise.id!r} gave a {got}: let it return a dict of arrays by name")
     changed = tuple(name for name, array in arrays.items() if not unchanged(array, copies[name]))
     return replace(outcome, raised=failure, changed=changed, printed=printed.getvalue(), warned=warned)
 
