@@ -23,8 +23,8 @@ from autograder.build.source import Chapter, SourceCell, read_chapter
 from autograder.build.uses import stopping
 from autograder.checks.exercise import Exercise
 from autograder.errors import SourceError
+from gradwright._chapters import ROOT
 
-ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "solutions"
 COURSE = ROOT / "course"
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}

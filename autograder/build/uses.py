@@ -99,10 +99,15 @@ class Names:
 
 
 def stopping(cells: Sequence[SourceCell]) -> set[int]:
-    """Positions of the code cells that stop in an untouched notebook; checks always do and are among them."""
+    """Positions of the code cells that stop in an untouched notebook: every check, and what uses an answer.
+
+    An exercise is not among them: it only defines, and an error in it should end Run All where the learner made it.
+    """
     names, found = Names(), set()
     for position, cell in enumerate(cells):
-        if cell.role == "check" or (cell.role in ("exercise", "given", "widget", "demo") and stops(cell, names)):
+        if cell.role in ("prose", "figure"):
+            continue
+        if cell.role == "check" or (stops(cell, names) and cell.role != "exercise"):
             found.add(position)
     return found
 

@@ -25,9 +25,12 @@ def likely_causes(difference: Difference, arrays: Arrays) -> list[str]:
         return []
     if difference.kind == "dtype":
         return [f"The numbers are right, the dtype is not: {got.dtype} instead of {wanted.dtype}."]
-    if difference.kind == "shape":
-        return list(shape_causes(got, wanted))
-    return list(value_causes(got, wanted, arrays))
+    with np.errstate(all="ignore"):
+        if difference.kind == "shape":
+            return list(shape_causes(got, wanted))
+        if "b" in (got.dtype.kind, wanted.dtype.kind):
+            return list(truth_causes(got, wanted))
+        return list(value_causes(got, wanted, arrays))
 
 
 def equal(got: np.ndarray, wanted: np.ndarray) -> bool:
@@ -35,7 +38,9 @@ def equal(got: np.ndarray, wanted: np.ndarray) -> bool:
 
 
 def shape_causes(got: np.ndarray, wanted: np.ndarray) -> Iterator[str]:
-    if got.ndim == wanted.ndim and got.size:
+    if not got.size or not wanted.size:
+        return
+    if got.ndim == wanted.ndim:
         yield from reordered(got, wanted)
     if got.size == wanted.size and equal(got.reshape(wanted.shape), wanted):
         squeezed = [n for n in wanted.shape if n != 1] == [n for n in got.shape if n != 1]
@@ -43,7 +48,7 @@ def shape_causes(got: np.ndarray, wanted: np.ndarray) -> Iterator[str]:
         yield f"The numbers are right, the shape is not: {what}."
     for axes in some_axes(got.ndim):
         for reduce, word in ((np.sum, "sum"), (np.mean, "mean")):
-            if got.size and any(equal(reduce(got, axes, keepdims=keep), wanted) for keep in (False, True)):
+            if any(equal(reduce(got, axes, keepdims=keep), wanted) for keep in (False, True)):
                 yield f"A {word} over axis {listed(axes)} is missing."
     for axes in some_axes(wanted.ndim):
         if any(equal(got, wanted.sum(axes, keepdims=keep)) for keep in (False, True)):
@@ -54,6 +59,11 @@ def shape_causes(got: np.ndarray, wanted: np.ndarray) -> Iterator[str]:
         and equal(got, np.broadcast_to(wanted, got.shape))
     ):
         yield "The right answer, repeated along an axis."
+
+
+def truth_causes(got: np.ndarray, wanted: np.ndarray) -> Iterator[str]:
+    if got.dtype.kind == wanted.dtype.kind and not (got == wanted).any():
+        yield "True and False are exchanged."
 
 
 def value_causes(got: np.ndarray, wanted: np.ndarray, arrays: Arrays) -> Iterator[str]:
@@ -75,16 +85,15 @@ def value_causes(got: np.ndarray, wanted: np.ndarray, arrays: Arrays) -> Iterato
     yield from reordered(got, wanted)
     if got.size > 1 and equal(np.sort(got.ravel()), np.sort(wanted.ravel())):
         yield "The right numbers, in another order."
-    with np.errstate(all="ignore"):
-        for change, word in ((np.square, "squared"), (np.reciprocal, "inverted (1 / x)"), (np.sqrt, "under a root")):
-            if wanted.dtype.kind == "f" and not equal(wanted, change(wanted)) and equal(got, change(wanted)):
-                yield f"The right answer, {word}."
+    for change, word in ((np.square, "squared"), (np.reciprocal, "inverted (1 / x)"), (np.sqrt, "under a root")):
+        if wanted.dtype.kind == "f" and not equal(wanted, change(wanted)) and equal(got, change(wanted)):
+            yield f"The right answer, {word}."
     yield from at_the_edge(got, wanted)
 
 
 def scaled(got: np.ndarray, wanted: np.ndarray, arrays: Arrays) -> Iterator[str]:
     """A constant factor or offset; a factor that is the size of something says so."""
-    if not wanted.size or wanted.dtype.kind not in "fiu":
+    if wanted.dtype.kind not in "fiu" or got.dtype.kind not in "fiu":
         return
     at = np.unravel_index(np.argmax(np.abs(wanted)), wanted.shape)
     if wanted[at] and got[at]:
@@ -92,10 +101,9 @@ def scaled(got: np.ndarray, wanted: np.ndarray, arrays: Arrays) -> Iterator[str]
         if factor not in (1.0, -1.0) and equal(got.astype(float), factor * wanted.astype(float)):
             yield from size_of(factor, arrays)
             yield f"The right answer times {factor:.4g}."
-    if got.dtype.kind in "fiu":
-        offset = float(got[at]) - float(wanted[at])
-        if offset and equal(got.astype(float), wanted.astype(float) + offset):
-            yield f"The right answer plus {offset:.4g}."
+    offset = float(got[at]) - float(wanted[at])
+    if offset and equal(got.astype(float), wanted.astype(float) + offset):
+        yield f"The right answer plus {offset:.4g}."
 
 
 def size_of(factor: float, arrays: Arrays) -> Iterator[str]:

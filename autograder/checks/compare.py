@@ -44,8 +44,11 @@ def real_dtype(array: np.ndarray) -> str:
 
 def distance(got: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     """|got - wanted| element by element: 0 where both are the same inf or both nan, inf where only one is."""
-    if got.dtype.kind not in "fciub" or wanted.dtype.kind not in "fciub":
-        return np.where(got == wanted, 0.0, np.inf)
+    kinds = {got.dtype.kind, wanted.dtype.kind}
+    if not kinds <= set("fciub"):
+        return np.where(got == wanted, 0.0, np.inf) if kinds == {"U"} else np.full(wanted.shape, np.inf)
+    if kinds <= set("iub"):  # exactly: large integers that differ by one are the same float64
+        return np.where(got == wanted, 0.0, np.maximum(np.abs(got.astype(np.float64) - wanted), 1.0))
     wide = np.complex128 if "c" in (got.dtype.kind, wanted.dtype.kind) else np.float64
     a, b = got.astype(wide), wanted.astype(wide)
     with np.errstate(invalid="ignore", over="ignore"):
@@ -57,7 +60,7 @@ def distance(got: np.ndarray, wanted: np.ndarray) -> np.ndarray:
 def same_dtype(got: np.ndarray, wanted: np.ndarray, weak: bool) -> bool:
     """Integers of any width are one kind (their width depends on the machine); floats are told apart."""
     if weak and wanted.dtype.kind in "fc":
-        return True
+        return got.dtype.kind != "c" or wanted.dtype.kind == "c"
     if got.dtype.kind in "iu" and wanted.dtype.kind in "iu":
         return True
     if got.dtype.kind == wanted.dtype.kind == "U":

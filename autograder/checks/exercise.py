@@ -24,6 +24,9 @@ RECORDS = Path(__file__).parent / "exercises"
 DRAWN = 6
 """How many cases are drawn at random beside the named ones."""
 
+STUB = re.compile(r"Exercise (\d+\.\d+): (\S{1,80})")
+"""What the released cell of an exercise raises until something is written there."""
+
 Arrays = dict[str, np.ndarray]
 
 
@@ -94,9 +97,9 @@ def raised(error: type[Exception], function: Callable[..., Any], *arguments: Any
     """For probes: whether the call raised `error`, as an array. Other exceptions pass through."""
     try:
         function(*arguments)
-    except NotImplementedError:
-        raise
-    except error:
+    except error as met:
+        if isinstance(met, NotImplementedError) and (STUB.search(str(met)) or error is not NotImplementedError):
+            raise
         return np.array(True)
     return np.array(False)
 

@@ -5,22 +5,20 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
 
+import numpy as np
+
 from autograder.checks.causes import likely_causes
 from autograder.checks.compare import compare_outputs, same_outcome
-from autograder.checks.exercise import Exercise, exercises_of
-from autograder.checks.run import NO_RETURN, Outcome, run_probe
+from autograder.checks.exercise import STUB, Exercise, exercises_of
+from autograder.checks.run import NO_RETURN, Outcome, run_probe, words
 from autograder.checks.stored import Reference, StoredCase, read_reference
 from autograder.checks.verdict import Cause, Result, Verdict
 from autograder.errors import BadInput
-
-STUB = re.compile(r"Exercise (\d+\.\d+): (\S+)")
-"""What the released cell of an exercise raises until something is written there."""
 
 MOST_SWAPS = 6
 
@@ -36,8 +34,7 @@ def judge(exercise: Exercise, target: Any, framework: Any, reference: Reference 
             break
     verdict = assess(exercise, reference, outcomes)
     if verdict.failing and not verdict.causes:
-        swaps = swapped(exercise, target, framework, reference, verdict.failing[0])
-        verdict = verdict.with_causes(swaps)
+        verdict = verdict.with_causes(swapped(exercise, target, framework, reference, verdict))
     return verdict
 
 
@@ -45,12 +42,12 @@ def check_target(exercise: Exercise, target: Any) -> None:
     """One sentence for an object that cannot be the answer."""
     call = f'check("{exercise.id}", {exercise.name})'
     if not callable(target):
-        got = f"{target!r:.40} ({type(target).__name__})"
+        got = f"{shown(target)} ({type(target).__name__})"
         raise BadInput(f"{exercise.id} asks for {exercise.name} itself and got {got}: write {call}, without calling it")
     if exercise.kind == "function" and isinstance(target, type):
         raise BadInput(f"{exercise.id} asks for a function and got the class {target.__name__}: write {call}")
     if exercise.kind == "class" and not isinstance(target, type):
-        raise BadInput(f"{exercise.id} asks for a class and got {target!r:.40}: write {call}")
+        raise BadInput(f"{exercise.id} asks for a class and got {shown(target)}: write {call}")
     own_name = getattr(target, "__qualname__", "")
     for other in exercises_of(exercise.chapter):
         if other.name == own_name != exercise.name:
@@ -58,6 +55,14 @@ def check_target(exercise: Exercise, target: Any) -> None:
                 f"{exercise.id} asks for {exercise.name} and got {own_name}, which is exercise {other.number}: "
                 f"write {call}"
             )
+
+
+def shown(target: Any) -> str:
+    """A short text for an object, whose `__repr__` may be the learner's."""
+    if isinstance(target, str):
+        return repr(target[:40])
+    name = getattr(target, "__qualname__", "")
+    return name if isinstance(name, str) and name else " ".join(words(target).split())[:40]
 
 
 def stub_of(outcome: Outcome) -> str:
@@ -86,29 +91,35 @@ def find_causes(verdict: Verdict, reference: Reference) -> list[Cause]:
     then a known mistake that agrees in some cases, then general rules."""
     if not verdict.failing:
         return []
-    whole = [name for name in reference.sentences if agreement(verdict.results, name) == len(verdict.results)]
+    whole = [name for name in reference.sentences if len(agreeing(verdict.results, name)) == len(verdict.results)]
     if whole:
-        return known(whole[:2], reference, len(verdict.failing))
+        return [known(name, reference, verdict.failing) for name in whole[:2]]
     if seen := seen_directly(verdict.failing):
         return seen
-    partly = {name: agreement(verdict.failing, name, arrays_only=True) for name in reference.sentences}
-    most = max(partly.values(), default=0)
+    partly = {name: agreeing(verdict.failing, name, arrays_only=True) for name in reference.sentences}
+    most = max(map(len, partly.values()), default=0)
     if most and (most > 1 or len(verdict.failing) == 1):
-        return known([name for name, n in partly.items() if n == most][:2], reference, most)
+        return [known(name, reference, found) for name, found in partly.items() if len(found) == most][:2]
     return by_rule(verdict.failing)
 
 
-def agreement(results: Sequence[Result], mistake: str, arrays_only: bool = False) -> int:
-    """In how many results the outcome is what the mistake gives."""
-    return sum(
-        same_outcome(r.outcome, r.case.mistakes[mistake])
+def agreeing(results: Sequence[Result], mistake: str, arrays_only: bool = False) -> list[Result]:
+    """The results whose outcome is what the mistake gives."""
+    return [
+        r
         for r in results
-        if mistake in r.case.mistakes and not (arrays_only and r.outcome.raised)
-    )
+        if mistake in r.case.mistakes
+        and not (arrays_only and r.outcome.raised)
+        and same_outcome(r.outcome, r.case.mistakes[mistake])
+    ]
 
 
-def known(names: Sequence[str], reference: Reference, seen: int) -> list[Cause]:
-    return [Cause(reference.sentences[name], seen, name) for name in names]
+def known(mistake: str, reference: Reference, found: Sequence[Result]) -> Cause:
+    return cause(reference.sentences[mistake], found, mistake)
+
+
+def cause(text: str, found: Sequence[Result], mistake: str = "") -> Cause:
+    return Cause(text, len(found), mistake, found[0].case.name)
 
 
 def seen_directly(failing: Sequence[Result]) -> list[Cause]:
@@ -116,35 +127,41 @@ def seen_directly(failing: Sequence[Result]) -> list[Cause]:
     changed = [r for r in failing if r.outcome.changed]
     if changed:
         names = " and ".join(f"`{name}`" for name in changed[0].outcome.changed)
-        return [
-            Cause(f"The input {names} was changed in place: work on a copy, the caller still needs it.", len(changed))
-        ]
-    nothing = [r for r in failing if "None" in "".join(r.outcome.odd.values())]
+        return [cause(f"The input {names} was changed in place: work on a copy, the caller still needs it.", changed)]
+    nothing = [r for r in failing if {"None", NO_RETURN} & set(r.outcome.odd.values())]
     if nothing:
         forgot = any(NO_RETURN in r.outcome.odd.values() for r in nothing)
         printed = any(r.outcome.printed for r in nothing)
         text = "The function returns None: " + (
             "it has no `return` with a value." if forgot else "some path through it ends without a `return`."
         )
-        return [Cause(text + " Printing a result does not return it." * printed, len(nothing))]
+        return [cause(text + " Printing a result does not return it." * printed, nothing)]
     return []
 
 
 def by_rule(failing: Sequence[Result]) -> list[Cause]:
     """The general cause that most failing cases share; among equals, the one whose rule stands first."""
-    votes: Counter[str] = Counter()
+    votes: dict[str, list[Result]] = {}
     evidence: Counter[str] = Counter()
     for result in failing:
         for difference in result.differences[:1]:
             for text in dict.fromkeys(likely_causes(difference, result.case.arrays)):
-                votes[text] += 1
-                evidence[text] += max(difference.wanted.size, 1)
-    believed = [(text, n) for text, n in votes.most_common() if n > 1 or evidence[text] > 1]
-    return [Cause(text, n) for text, n in believed[:1]]
+                votes.setdefault(text, []).append(result)
+                evidence[text] += weight(difference.wanted)
+    believed = [(text, found) for text, found in votes.items() if evidence[text] > 1 or len(found) > len(failing) / 2]
+    believed = [(text, found) for text, found in believed if len(found) > 1 or evidence[text] > 1]
+    return [cause(*max(believed, key=lambda one: len(one[1])))] if believed else []
 
 
-def swapped(exercise: Exercise, target: Any, framework: Any, reference: Reference, result: Result) -> list[Cause]:
+def weight(wanted: np.ndarray) -> float:
+    """How much it says that a rule gives these numbers. Few whole numbers agree by chance with many rules."""
+    whole = wanted.dtype.kind in "iub" or bool((wanted == np.round(wanted)).all())
+    return wanted.size / 10 if whole else float(wanted.size)
+
+
+def swapped(exercise: Exercise, target: Any, framework: Any, reference: Reference, verdict: Verdict) -> list[Cause]:
     """Whether the answer becomes right when two inputs are exchanged."""
+    result = verdict.failing[0]
     if result.outcome.raised or result.outcome.odd:
         return []
     alike = [
@@ -154,7 +171,7 @@ def swapped(exercise: Exercise, target: Any, framework: Any, reference: Referenc
     ]
     for a, b in alike[:MOST_SWAPS]:
         if all_right_when_exchanged(exercise, target, framework, reference.cases, a, b):
-            return [Cause(f"It is right when `{a}` and `{b}` are exchanged: their roles are swapped.", 1)]
+            return [cause(f"It is right when `{a}` and `{b}` are exchanged: their roles are swapped.", verdict.failing)]
     return []
 
 

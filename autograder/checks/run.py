@@ -5,18 +5,28 @@ from __future__ import annotations
 import contextlib
 import dis
 import io
+import sysconfig
 import traceback
 import warnings
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
 
 from autograder.checks.exercise import Arrays, Exercise
+from autograder.errors import BadInput
 
 NO_RETURN = "None, because no line of it returns a value"
 OWN_FILES = __file__.rsplit("run.py", 1)[0]
+LIBRARIES = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"), OWN_FILES, "<frozen", "<__array"})
+"""How the files begin whose lines are not the learner's."""
+MOST_TEXT = 1_000
+"""Of a message so many characters are kept,"""
+MOST_PRINTED = 20_000
+"""and of what was printed so many: a loop may print without end."""
 
 
 @dataclass(frozen=True)
@@ -45,39 +55,54 @@ class Outcome:
     warned: tuple[str, ...] = ()
 
 
+class Printed(io.StringIO):
+    """Stands in for stdout and stderr, and keeps the beginning."""
+
+    def write(self, text: str) -> int:
+        if self.tell() < MOST_PRINTED:
+            super().write(text[:MOST_PRINTED])
+        return len(text)
+
+    def close(self) -> None:
+        """Nothing: an answer may close stdout, and what it printed before is still to be read."""
+
+
 def run_probe(exercise: Exercise, target: Any, arrays: Arrays, framework: Any) -> Outcome:
     """Call the probe on copies of `arrays`, and catch all that the learner's code prints, warns and raises."""
-    given = {name: array.copy() for name, array in arrays.items()}
-    printed, failure, returned = io.StringIO(), None, {}
+    copies = {name: array.copy() for name, array in arrays.items()}
+    printed, failure, returned, outcome = Printed(), None, {}, Outcome()
     with warnings.catch_warnings(record=True) as caught, contextlib.ExitStack() as stack:
         warnings.simplefilter("always")
         stack.enter_context(contextlib.redirect_stdout(printed))
         stack.enter_context(contextlib.redirect_stderr(printed))
         try:
-            returned = dict(exercise.probe(target, given, framework))
-        except (Exception, SystemExit) as error:
+            returned = exercise.probe(target, dict(copies), framework)
+            if isinstance(returned, Mapping):
+                outcome = sort_out(returned, target)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # SystemExit too: nothing that an answer raises ends the notebook's run
             failure = describe(error)
+        warned = tuple(dict.fromkeys(f"{w.category.__name__}: {words(w.message)}" for w in caught))
+    if not isinstance(returned, Mapping):
+        got = type(returned).__name__
+        raise BadInput(f"the probe of {exercise.id!r} gave a {got}: let it return a dict of arrays by name")
+    changed = tuple(name for name, array in arrays.items() if not unchanged(array, copies[name]))
+    return replace(outcome, raised=failure, changed=changed, printed=printed.getvalue(), warned=warned)
+
+
+def sort_out(returned: Mapping[str, Any], target: Any) -> Outcome:
+    """What a probe returned, as arrays of our own. The learner's objects are used for the last time here."""
     outputs, weak, odd = {}, set(), {}
     for name, value in returned.items():
         array, problem = as_array(value)
-        if value is None and ends_without_return(target):
-            problem = NO_RETURN
         if problem:
-            odd[name] = problem
-        else:
-            outputs[name] = array
-            if type(value) in (int, float, complex):
-                weak.add(name)
-    changed = tuple(name for name, array in arrays.items() if not unchanged(array, given[name]))
-    return Outcome(
-        outputs,
-        frozenset(weak),
-        odd,
-        failure,
-        changed,
-        printed.getvalue(),
-        tuple(dict.fromkeys(f"{w.category.__name__}: {w.message}" for w in caught)),
-    )
+            odd[name] = NO_RETURN if value is None and ends_without_return(target) else problem
+            continue
+        outputs[name] = array
+        if type(value) in (int, float, complex):
+            weak.add(name)
+    return Outcome(outputs, frozenset(weak), odd)
 
 
 def as_array(value: Any) -> tuple[np.ndarray, str]:
@@ -85,15 +110,25 @@ def as_array(value: Any) -> tuple[np.ndarray, str]:
     nothing = np.empty(0)
     if value is None:
         return nothing, "None"
+    kind = type(value).__name__
     if isinstance(value, type) or callable(value):
-        return nothing, f"{getattr(value, '__name__', 'an object')}, which is not a value"
+        return nothing, f"{words(getattr(value, '__name__', f'a {kind}'))}, which is not a value"
     try:
         array = np.array(value)
     except (ValueError, TypeError) as error:
-        return nothing, f"a {type(value).__name__} that is no array ({error})"
-    if array.dtype == object:
-        return nothing, f"a {type(value).__name__}, which is no array of numbers"
+        unequal = "inhomogeneous" in words(error)
+        return nothing, f"a {kind} " + ("of parts with unequal shapes" if unequal else f"({words(error)})")
+    if array.dtype.kind not in "biufcU":
+        return nothing, f"a {kind}, which is no array of numbers"
     return array, ""
+
+
+def words(thing: object) -> str:
+    """A message as text. Its `__str__` may be the learner's."""
+    try:
+        return str(thing).strip()[:MOST_TEXT]
+    except Exception as error:
+        return f"a {type(thing).__name__} whose message cannot be read ({type(error).__name__})"
 
 
 def ends_without_return(target: Any) -> bool:
@@ -102,8 +137,9 @@ def ends_without_return(target: Any) -> bool:
     if code is None:
         return False
     steps = list(dis.get_instructions(code))
-    ends = [(before, step) for before, step in pairwise(steps) if step.opname.startswith("RETURN_")]
-    return all((step if step.opname == "RETURN_CONST" else before).argrepr == "None" for before, step in ends)
+    ends = [(before, step) for before, step in pairwise(steps) if step.opname in ("RETURN_VALUE", "RETURN_CONST")]
+    given = [step if step.opname == "RETURN_CONST" else before for before, step in ends]
+    return bool(given) and all(step.argrepr == "None" for step in given)
 
 
 def unchanged(before: np.ndarray, after: np.ndarray) -> bool:
@@ -112,17 +148,17 @@ def unchanged(before: np.ndarray, after: np.ndarray) -> bool:
 
 
 def describe(error: BaseException) -> Raised:
-    """An exception, with the innermost line that belongs neither to the checks nor to a library."""
+    """An exception, with the innermost line that is the learner's own, or else one of the reference implementation."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [f for f in frames if not f.filename.startswith(OWN_FILES) and "site-packages" not in f.filename]
-    where = ""
-    if own:
-        frame = own[-1]
-        line = f": {frame.line}" if frame.line else ""
-        where = f"{place(frame.filename)}, line {frame.lineno}{line}"
-    return Raised(type(error).__name__, str(error).strip(), where)
+    ours = [f for f in frames if not f.filename.startswith(LIBRARIES) and "-packages" not in f.filename]
+    own = [f for f in ours if "solutions" not in PurePath(f.filename).parts] or ours
+    if not own:
+        return Raised(type(error).__name__, words(error))
+    frame = own[-1]
+    line = f": {frame.line[:MOST_TEXT]}" if frame.line else ""
+    return Raised(type(error).__name__, words(error), f"{place(frame.filename)}, line {frame.lineno}{line}")
 
 
 def place(filename: str) -> str:
     """A file name as a learner knows it: kernels call every cell by a file in a temporary folder."""
-    return "your cell" if "ipykernel" in filename or filename.startswith("<ipython") else filename.rsplit("/", 1)[-1]
+    return "your cell" if "ipykernel" in filename or filename.startswith("<ipython") else PurePath(filename).name

@@ -6,7 +6,6 @@ import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from html import escape
-from itertools import islice
 
 import numpy as np
 
@@ -16,10 +15,13 @@ from autograder.checks.run import Outcome
 from autograder.checks.stored import StoredCase
 
 WIDTH = 100
+MARGIN = 11
 FEW = 6
 """Up to so many numbers of an array are written out."""
-LINES = 4
+PRINTED = 3
 """Up to so many lines of what was printed are shown."""
+ROOM = {"where": 1, "cause": 3, "printed": PRINTED + 1}
+"""How many lines a row may take, where it is not 2: a verdict fits on one screen, whatever an answer prints."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,8 @@ class Cause:
     """In how many cases it explains what came back."""
     mistake: str = ""
     """Name of the known mistake, where it is one."""
+    case: str = ""
+    """Name of the first case that it explains."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,7 @@ class Verdict:
 
     @property
     def right(self) -> bool:
-        return len(self.results) == self.total and not self.failing
+        return bool(self.results) and len(self.results) == self.total and not self.failing
 
     @property
     def points(self) -> int:
@@ -79,8 +83,8 @@ class Verdict:
         if self.missing == self.exercise.title:
             return "not implemented yet"
         if self.missing:
-            return f"blocked by {self.missing}"
-        good = self.total - len(self.failing)
+            return f"blocked by {printable(self.missing)}"
+        good = len(self.results) - len(self.failing)
         word = "right" if self.right else "not yet"
         return f"{word}: {good} of {self.total} cases"
 
@@ -89,10 +93,12 @@ class Verdict:
 
     def text(self) -> str:
         """The verdict as plain text of at most 100 columns."""
-        lines = [f"{self.exercise.title:<{WIDTH - len(self.state) - 1}} {self.state}".rstrip()]
+        title, state = self.exercise.title, cut(self.state, WIDTH - MARGIN)
+        gap = WIDTH - len(title) - len(state)
+        lines = [title + " " * gap + state] if gap > 0 else [title, state]
         for label, content in rows(self):
             for i, line in enumerate(wrapped(content)):
-                lines.append(f"  {label if i == 0 else '':<9}{line}".rstrip())
+                lines.append(f"  {label if i == 0 else '':<{MARGIN - 2}}{line}".rstrip())
         return "\n".join(lines)
 
     def html(self) -> str:
@@ -101,13 +107,17 @@ class Verdict:
 
 
 def rows(verdict: Verdict) -> Iterator[tuple[str, str]]:
-    """Label and content of each line below the headline."""
+    """Label and content of each line below the headline. Whatever comes from an answer is made printable and cut."""
     if verdict.missing:
-        yield from rows_of_missing(verdict)
+        found = rows_of_missing(verdict)
     elif verdict.right:
-        yield from rows_of_output(next((r.outcome for r in verdict.results if said_something(r.outcome)), Outcome()))
+        found = rows_of_output(next((r.outcome for r in verdict.results if said_something(r.outcome)), Outcome()))
+    elif verdict.failing:
+        found = rows_of_failure(verdict)
     else:
-        yield from rows_of_failure(verdict)
+        found = iter([("case", "Some cases have not been run.")])
+    for label, content in found:
+        yield label, fitted(content, ROOM.get(label, 2))
 
 
 def rows_of_missing(verdict: Verdict) -> Iterator[tuple[str, str]]:
@@ -126,7 +136,7 @@ def rows_of_failure(verdict: Verdict) -> Iterator[tuple[str, str]]:
     elif result.differences:
         yield from rows_of_difference(result.differences[0])
     for cause in verdict.causes:
-        yield "cause", cause.text + seen_in(cause.seen, len(verdict.failing))
+        yield "cause", fitted(cause.text, 2) + seen_in(cause.seen, len(verdict.failing))
     yield from rows_of_output(result.outcome)
     if verdict.unproven:
         yield "before", f"It builds on {' and '.join(verdict.unproven)}, whose check has not passed in this session."
@@ -143,20 +153,23 @@ def seen_in(seen: int, failing: int) -> str:
 
 
 def telling(verdict: Verdict) -> Result:
-    """The failing case to show: the first one, but one with a wrong value before one that only raises."""
-    return next((r for r in verdict.failing if r.differences and not r.outcome.raised), verdict.failing[0])
+    """The failing case to show: one that the cause explains, or else one with a wrong value, or else one that raises."""
+    explained = [r for r in verdict.failing if verdict.causes and r.case.name == verdict.causes[0].case]
+    valued = [r for r in verdict.failing if r.differences and not r.outcome.raised]
+    return [*explained, *valued, *verdict.failing][0]
 
 
 def rows_of_inputs(arrays: Arrays) -> Iterator[tuple[str, str]]:
-    parts = [f"{name} = {short(a)}" if a.size <= FEW else f"{name}: {a.dtype} {a.shape}" for name, a in arrays.items()]
-    if parts:
-        yield "inputs", "; ".join(parts)
+    if arrays:
+        yield "inputs", "; ".join(
+            f"{name} = {short(a)}" if a.size <= FEW else f"{name}: {kind_of(a)} {a.shape}" for name, a in arrays.items()
+        )
 
 
 def rows_of_exception(outcome: Outcome) -> Iterator[tuple[str, str]]:
     assert outcome.raised
     message = " ".join(outcome.raised.message.split())
-    yield "raised", f"{outcome.raised.kind}: {message}"[: 3 * WIDTH]
+    yield "raised", f"{outcome.raised.kind}: {message}" if message else outcome.raised.kind
     if outcome.raised.where:
         yield "where", outcome.raised.where
 
@@ -166,12 +179,12 @@ def rows_of_difference(difference: Difference) -> Iterator[tuple[str, str]]:
     if difference.kind == "missing":
         yield "array", f"{difference.name}: not among the results"
     elif got is None:
-        yield "array", f"{difference.name}: got {difference.odd}; it should be {wanted.dtype} {wanted.shape}"
+        yield "array", f"{difference.name}: got {difference.odd}; it should be {kind_of(wanted)} {wanted.shape}"
     else:
         fine = "as it should be"
         shape = f"shape {got.shape} " + (fine if got.shape == wanted.shape else f"and not {wanted.shape}")
         same = got.dtype == wanted.dtype or (difference.kind != "dtype" and got.dtype.kind == wanted.dtype.kind)
-        yield "array", f"{difference.name}: {shape}, {got.dtype} " + (fine if same else f"and not {wanted.dtype}")
+        yield "array", f"{difference.name}: {shape}, {kind_of(got)} " + (fine if same else f"and not {kind_of(wanted)}")
         if difference.kind == "values":
             yield from rows_of_values(difference)
         elif difference.kind == "shape" and got.size <= FEW and wanted.size <= FEW:
@@ -193,10 +206,10 @@ def rows_of_values(difference: Difference) -> Iterator[tuple[str, str]]:
 def rows_of_output(outcome: Outcome) -> Iterator[tuple[str, str]]:
     if outcome.printed.strip():
         lines = outcome.printed.strip().splitlines()
-        more = [f"... and {len(lines) - LINES} more lines"] if len(lines) > LINES else []
-        yield "printed", "\n".join([line[:WIDTH] for line in lines[:LINES]] + more)
+        more = ["... and more"] if len(lines) > PRINTED else []
+        yield "printed", "\n".join([cut(line, WIDTH - MARGIN) for line in lines[:PRINTED]] + more)
     if outcome.warned:
-        yield "warned", "\n".join(w[: 2 * WIDTH] for w in islice(outcome.warned, 2))
+        yield "warned", "\n".join(cut(" ".join(w.split()), WIDTH - MARGIN) for w in outcome.warned[:2])
 
 
 def said_something(outcome: Outcome) -> bool:
@@ -207,7 +220,7 @@ def number(value: object, digits: int = 4) -> str:
     """A number in `digits` significant digits; integers, booleans and text as they are."""
     if isinstance(value, (float, complex, np.inexact)):
         return f"{value:.{digits}g}"
-    return str(value)
+    return cut(repr(str(value)), 40) if isinstance(value, str) else str(value)
 
 
 def pair(got: object, wanted: object) -> tuple[str, str]:
@@ -228,11 +241,34 @@ def short(array: np.ndarray) -> str:
     return "[" + ", ".join(short(part) for part in array) + "]"
 
 
+def kind_of(array: np.ndarray) -> str:
+    """The dtype as a learner knows it."""
+    return "text" if array.dtype.kind == "U" else array.dtype.name
+
+
+def cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 4] + " ..."
+
+
 def wrapped(content: str) -> list[str]:
     out = []
     for line in content.splitlines():
-        out += textwrap.wrap(line, WIDTH - 11, break_on_hyphens=False) or [""]
+        out += textwrap.wrap(line, WIDTH - MARGIN, break_on_hyphens=False) or [""]
     return out
+
+
+def fitted(content: str, most: int) -> str:
+    """The content, printable, and cut to what fills so many lines of text."""
+    content = printable(content)
+    lines = wrapped(content)
+    if len(lines) <= most:
+        return content
+    return "\n".join([*lines[: most - 1], cut(lines[most - 1] + " ...", WIDTH - MARGIN)])
+
+
+def printable(text: str) -> str:
+    """Without signs that no screen shows: those that move a terminal's cursor, and halves of a character."""
+    return "".join(c if c.isprintable() or c == "\n" else " " if c == "\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 COLOURS = {

@@ -135,12 +135,16 @@ def remember(space: str, name: str, value: Any, begun: int) -> None:
 
 
 def forget() -> None:
-    """Take every kept name out again: what is within reach has changed."""
+    """Take every kept name out again, because what is within reach has changed."""
     with state.lock:
         state.round += 1
-        for module, name in state.cached:
-            vars(sys.modules[module]).pop(name, None)
-        state.cached.clear()
+        clear_cached()
+
+
+def clear_cached() -> None:
+    for module, name in state.cached:
+        vars(sys.modules[module]).pop(name, None)
+    state.cached.clear()
 
 
 def full_name(space: str) -> str:
@@ -251,7 +255,7 @@ def built(chapter: Chapter) -> Iterator[None]:
     _thread.limit = chapter.number
     with state.lock:
         state.building += 1
-        forget()
+        clear_cached()
     try:
         yield
     finally:

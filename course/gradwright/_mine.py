@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from autograder import checks
-from autograder.checks import Exercise, Verdict, exercises, judge
+from autograder.checks import Exercise, Verdict, exercises_of, judge
 from autograder.errors import BadInput, GradwrightError, NotebookError
 from gradwright import _chapters
 from gradwright._chapters import Chapter, find_chapter, relative
@@ -78,11 +78,12 @@ def stand(chapter: Chapter) -> str:
         return f"{stands}: no notebook of yours"
     count = 0
     try:
-        count = len(exercises(chapter.number))
+        count = len(exercises_of(chapter.number))
         lacks = lacking(chapter.number, path)
         if not lacks:
-            take(chapter, path)
-            return f"yours ({relative(path)}), {count} of {count} exercises"
+            replaced = ", ".join(loaded.label for loaded in take(chapter, path))
+            warning = f"; what was imported from {replaced} before is still the old one: import it again"
+            return f"yours ({relative(path)}), {count} of {count} exercises{warning if replaced else ''}"
     except NotebookError as error:
         return f"{stands}: your notebook cannot be loaded: {error}"
     except GradwrightError as error:
@@ -92,8 +93,11 @@ def stand(chapter: Chapter) -> str:
     return "; ".join([f"{stands}: yours ({relative(path)}) lacks {named}{more}", *missing_names(path)])
 
 
-def take(chapter: Chapter, path: Path) -> None:
-    """Make the chapter from the learner's notebook. What stood on the reference is loaded afresh on top of it."""
+def take(chapter: Chapter, path: Path) -> list[Chapter]:
+    """Make the chapter from the learner's notebook, and return the chapters that had been loaded without it.
+
+    They are loaded afresh on top of it when they are next asked for.
+    """
     own = Own(path, path.stat().st_mtime_ns, digest(definition_text(path)))
     with limited(chapter.number):
         module = load_module(chapter.module, path)
@@ -101,9 +105,7 @@ def take(chapter: Chapter, path: Path) -> None:
     replaced = unload(chapter.number)
     state.notebooks[chapter.number] = own
     put(chapter, module)
-    if replaced:
-        names = ", ".join(loaded.label for loaded in replaced)
-        print(f"what you imported from {names} before this line is still the reference: import it again")
+    return list(replaced)
 
 
 def find_notebook(chapter: Chapter) -> Path | None:
@@ -148,7 +150,7 @@ def verify(key: int | str, path: Path | str) -> list[Verdict]:
     chapter = find_chapter(key)
     with limited(chapter.number):
         module = load_module(chapter.module, path)
-        return [verdict_on(exercise, module, Path(path)) for exercise in exercises(chapter.number)]
+        return [verdict_on(exercise, module, Path(path)) for exercise in exercises_of(chapter.number)]
 
 
 def verdict_on(exercise: Exercise, module: ModuleType, path: Path) -> Verdict:

@@ -117,8 +117,8 @@ class start_dot_loop:
             return sum(x * y for x, y in zip(a, b, strict=False))
 
         def lengths_left_to_indexing(a, b):
-            """The lengths were not compared: a shorter `b` ends in an IndexError, a longer one in a wrong number. Compare
-            them before the loop, and raise ValueError."""
+            """The lengths were not compared: a shorter `b` ends in an IndexError, a longer one in a wrong number.
+            Compare them before the loop, and raise ValueError."""
             return sum((a[i] * b[i] for i in range(len(a))), 0.0)
 
         def only_shorter_b_refused(a, b):

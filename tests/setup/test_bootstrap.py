@@ -38,6 +38,9 @@ def installs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         python.parent.mkdir(parents=True, exist_ok=True)
         if not python.exists():
             python.symlink_to(sys.executable)
+        if Path(sys.prefix, "pyvenv.cfg").exists() and not (root / ".venv" / "lib").exists():
+            (root / ".venv" / "lib").symlink_to(Path(sys.prefix, "lib"))
+            (root / ".venv" / "pyvenv.cfg").write_text(Path(sys.prefix, "pyvenv.cfg").read_text())
         bootstrap.write_stamp(root, "empty")
 
     monkeypatch.setattr(bootstrap, "make_environment", make_environment)
@@ -98,6 +101,14 @@ def test_a_half_made_environment_is_made_again(project: Path, installs: list[str
     bootstrap.write_stamp(project, "unfinished")  # what a killed set-up leaves
     bootstrap.set_up(project)
     assert installs == ["environment", "install"] * 2
+
+
+def test_an_environment_that_somebody_made_is_kept(project: Path, installs: list[str]) -> None:
+    bootstrap.make_environment(project)
+    bootstrap.stamp_path(project).unlink()
+    installs.clear()
+    bootstrap.set_up(project)
+    assert installs == ["install"]
 
 
 def test_an_environment_without_pip_is_made_again(project: Path, installs: list[str]) -> None:
@@ -236,10 +247,13 @@ def test_the_exit_code_is_the_command_s_own() -> None:
 
 
 SET_UP_SLOWLY = """
-import sys, time
+import sys, time, venv
 from pathlib import Path
 from autograder import bootstrap
 log = Path(sys.argv[1], "log")
+def make_environment(root):
+    venv.create(root / ".venv")
+bootstrap.make_environment = make_environment
 def slow(root):
     with log.open("a") as file: file.write("begin\\n")
     time.sleep(0.5)

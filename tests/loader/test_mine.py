@@ -1,0 +1,387 @@
+"""The learner's own chapters: which are used, what the line says, what is remembered, what is stale."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import gradwright
+from autograder.errors import BadInput, NotBuiltYet, NotebookError, ReferenceMissing
+from gradwright import _framework, _mine
+from gradwright._chapters import CHAPTERS, find_chapter
+
+IMPORTS = ("given", "from gradwright.chapters.tensor import Tensor as Base\nfrom gradwright import double")
+RIGHT = {
+    1: [
+        ("exercise", "def double(x):\n    return 2 * x"),
+        ("given", "class Tensor:\n    of = 'mine'\n\n    def __init__(self, value):\n        self.value = value"),
+        ("given", "class Flatten: ...\n\ndef tensor(value):\n    return Tensor(value)"),
+    ],
+    2: [
+        IMPORTS,
+        ("exercise", "class Tensor(Base):\n    grad = None"),
+        ("given", "class Function: ...\n\ndef tensor(value): ...\n\ndef no_grad(): ..."),
+    ],
+}
+WRONG = {1: [("exercise", "def double(x):\n    return 3 * x"), *RIGHT[1][1:]]}
+WORK = {1: "work/01_tensor/tensor.ipynb", 2: "work/02_autodiff/autodiff.ipynb"}
+
+
+def exercise(chapter, position, name, kind, right):
+    return SimpleNamespace(title=f"{chapter}.{position} {name}", name=name, kind=kind, right=right)
+
+
+def double_is_right(target, framework):
+    with pytest.raises(NotBuiltYet):
+        _ = framework.tensor
+    return target(4) == 8
+
+
+EXERCISES = {
+    0: [],
+    1: [exercise(1, 1, "double", "function", double_is_right)],
+    2: [
+        exercise(2, 1, "Tensor", "class", lambda target, framework: issubclass(target, framework.Tensor)),
+        exercise(2, 2, "Tensor.__init__", "function", lambda target, framework: True),
+        exercise(2, 3, "extra", "function", lambda target, framework: target() is None),
+    ],
+    3: [exercise(3, 1, "Linear", "class", lambda target, framework: True)],
+}
+
+
+@pytest.fixture
+def judged(monkeypatch):
+    """Stand-ins for records and judge; the list of what was judged."""
+    calls = []
+
+    def judge(exercise, target, framework):
+        calls.append(exercise.title)
+        try:
+            right, said = exercise.right(target, framework), ""
+        except BadInput as error:
+            right, said = False, str(error)
+        return SimpleNamespace(exercise=exercise, right=bool(right), said=said)
+
+    monkeypatch.setattr(_mine, "exercises_of", lambda number: tuple(EXERCISES[number]))
+    monkeypatch.setattr(_mine, "judge", judge)
+    return calls
+
+
+@pytest.fixture
+def mine(project, judged, capsys):
+    """mine(upto): the lines that use("mine") prints, by chapter."""
+
+    def lines(upto=None):
+        gradwright.use("mine", upto=upto)
+        return dict(re.split("  +", line, maxsplit=1) for line in capsys.readouterr().out.splitlines())
+
+    return lines
+
+
+def written(project, number, cells=None, place=None):
+    return project.notebook(place or WORK[number], *(cells or RIGHT[number]))
+
+
+def extra():
+    return "def extra(): ..."
+
+
+def test_a_right_chapter_is_used_and_the_chapters_above_stand_on_it(project, mine):
+    written(project, 1)
+    gradwright.chapter(3)
+    assert mine() == {
+        "00 start": "reference: no notebook of yours",
+        "01 tensor": "yours (work/01_tensor/tensor.ipynb), 1 of 1 exercises",
+        "02 autodiff": "reference: no notebook of yours",
+    }
+    assert gradwright.chapters.tensor.Tensor.of == gradwright.Tensor.of == "mine"
+    assert gradwright.double(4) == 8
+    assert gradwright.chapters.autodiff.__file__.endswith("solutions/02_autodiff.py")
+
+
+def test_two_right_chapters(project, mine):
+    written(project, 1)
+    written(project, 2, [*RIGHT[2], extra()])
+    assert mine(upto=2)["02 autodiff"] == "yours (work/02_autodiff/autodiff.ipynb), 3 of 3 exercises"
+    assert gradwright.Tensor.__mro__[1].of == "mine"
+
+
+def test_a_chapter_that_lacks_something_is_not_used(project, mine):
+    written(project, 1, WRONG[1])
+    written(project, 2)
+    lines = mine(upto="autodiff")
+    assert lines["01 tensor"] == "reference: yours (work/01_tensor/tensor.ipynb) lacks 1.1 double"
+    assert lines["02 autodiff"] == "reference: yours (work/02_autodiff/autodiff.ipynb) lacks 2.3 extra"
+    assert gradwright.double(4) == 8
+    assert gradwright.Tensor.__module__ == "gradwright.chapters.autodiff"
+    assert _framework.state.notebooks == {}
+
+
+def test_many_missing_exercises_are_counted(project, mine, monkeypatch):
+    wrong = [exercise(1, n, "double", "function", lambda *given: False) for n in range(1, 8)]
+    monkeypatch.setitem(EXERCISES, 1, wrong)
+    written(project, 1)
+    assert mine(upto=1)["01 tensor"].endswith("lacks all 7 exercises")
+    monkeypatch.setitem(EXERCISES, 1, [*wrong, exercise(1, 8, "double", "function", lambda *given: True)])
+    (project.root / "work/.verdicts.json").unlink()
+    said = mine(upto=1)["01 tensor"]
+    assert said.endswith("lacks 1.1 double, 1.2 double, 1.3 double, 1.4 double and 3 more")
+
+
+def test_a_notebook_that_cannot_be_loaded(project, mine):
+    project.notebook(WORK[1], ("exercise", "def double(x):\nreturn x"))
+    assert mine(upto=1)["01 tensor"].startswith(
+        "reference: your notebook cannot be loaded: work/01_tensor/tensor.ipynb, cell 1, line 2 cannot be run: Indent"
+    )
+    project.write(WORK[1], "{")
+    assert "tensor.ipynb is not valid JSON" in mine(upto=1)["01 tensor"]
+
+
+def test_a_chapter_that_cannot_be_judged(project, mine, monkeypatch):
+    def missing(*given):
+        raise ReferenceMissing("no stored values for tensor-double")
+
+    monkeypatch.setattr(_mine, "judge", missing)
+    written(project, 1)
+    assert mine(upto=1)["01 tensor"] == (
+        "reference: yours (work/01_tensor/tensor.ipynb) cannot be judged: no stored values for tensor-double"
+    )
+
+
+def test_a_helper_in_a_cell_that_also_runs_code_is_explained(project, mine):
+    cells = [
+        "def two():\n    return 2\n\nprint(two())",
+        ("exercise", "def double(x):\n    return x * gone()"),
+        "gone = two",
+    ]
+    written(project, 1, [*cells[:1], ("exercise", "def double(x):\n    return 0 if x else two()"), *RIGHT[1][1:]])
+    assert mine(upto=1)["01 tensor"].endswith(
+        "lacks 1.1 double; cell 1 defines two but also runs code, so it is not part of the module: "
+        "move the definition into a cell of its own"
+    )
+
+
+def test_where_the_notebook_is_looked_for(project, monkeypatch):
+    places = ["here/01_tensor/tensor.ipynb", "here/02_autodiff/tensor.ipynb", WORK[1], "course/01_tensor/tensor.ipynb"]
+    paths = [written(project, 1, place=place) for place in places]
+    monkeypatch.chdir(project.root / "here/02_autodiff")
+    for path in paths:
+        assert _mine.find_notebook(find_chapter(1)) == path
+        path.unlink()
+    assert _mine.find_notebook(find_chapter(1)) is None
+
+
+def test_only_chapters_before_this_one_and_up_to_the_last_asked_for(project, mine):
+    written(project, 1)
+    gradwright.chapter(2)
+    assert list(mine()) == ["00 start", "01 tensor"]
+    assert list(mine(upto=0)) == ["00 start"]
+    assert _framework.state.notebooks == {}
+    assert list(mine(upto=4)) == ["00 start", "01 tensor"]
+
+
+def test_reference_switches_back(project, mine):
+    written(project, 1)
+    mine()
+    assert hasattr(gradwright.Tensor, "of")
+    gradwright.use("reference")
+    assert not hasattr(gradwright.Tensor, "of")
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"which": "yours"}, 'use takes "mine" or "reference", not \'yours\''),
+        ({"which": 3}, 'use takes "mine" or "reference", not 3'),
+        ({"which": "reference", "upto": 2}, 'upto=2 goes with "mine"'),
+        ({"which": "mine", "upto": 99}, "there is no chapter 99"),
+    ],
+)
+def test_use_refuses_what_it_does_not_know(project, sentence, given, says):
+    assert sentence(BadInput, gradwright.use, **given).startswith(says)
+
+
+def test_what_was_imported_before_is_said_to_be_the_reference(project, judged, capsys):
+    written(project, 1)
+    _ = gradwright.Tensor
+    gradwright.use("mine", upto=1)
+    said = capsys.readouterr().out.strip()
+    assert said.endswith("what was imported from 01 tensor, 02 autodiff before is still the old one: import it again")
+
+
+def touch(path, seconds):
+    os.utime(path, (path.stat().st_atime, path.stat().st_mtime + seconds))
+
+
+def test_a_notebook_that_changed_after_it_was_loaded(project, mine):
+    path = written(project, 1)
+    mine(upto=1)
+    assert gradwright.stale() == []
+    touch(path, 5)
+    assert gradwright.stale() == []
+    touch(written(project, 1, [*RIGHT[1], ("given", "x = 1")]), 9)
+    said = (
+        "work/01_tensor/tensor.ipynb has changed since it was loaded for chapter 01 tensor: "
+        "restart the kernel to use the new version"
+    )
+    assert gradwright.stale() == [said]
+    assert mine(upto=1)["01 tensor"] == said
+    assert not hasattr(gradwright.chapters.tensor, "x")
+    path.unlink()
+    assert "cannot be read any more" in gradwright.stale()[0]
+
+
+def test_use_again_keeps_what_is_loaded(project, mine):
+    written(project, 1)
+    mine(upto=1)
+    before = gradwright.Tensor
+    assert mine(upto=1)["01 tensor"] == "yours (work/01_tensor/tensor.ipynb), as loaded before"
+    assert gradwright.Tensor is before
+
+
+def test_a_chapter_mended_below_is_taken_and_those_above_are_loaded_again_on_it(project, mine):
+    written(project, 1, WRONG[1])
+    written(project, 2, [*RIGHT[2], extra()])
+    assert mine()["02 autodiff"].startswith("yours")
+    assert not hasattr(gradwright.Tensor, "of")
+    written(project, 1)
+    lines = mine()
+    assert lines["01 tensor"].startswith("yours")
+    assert lines["02 autodiff"].startswith("yours")
+    assert gradwright.Tensor.of == "mine"
+
+
+def test_another_chapter_starts_from_the_reference_again(project, mine):
+    written(project, 1)
+    gradwright.chapter(2)
+    mine()
+    gradwright.chapter(2)
+    assert gradwright.Tensor.of == "mine"
+    gradwright.chapter(3)
+    assert _framework.state.notebooks == {}
+    assert not hasattr(gradwright.Tensor, "of")
+
+
+def test_without_a_reference_the_line_says_missing(project, mine, sentence):
+    written(project, 1, WRONG[1])
+    (project.root / "solutions/01_tensor.py").unlink()
+    assert mine(upto=1)["01 tensor"].startswith("missing: yours (work/01_tensor/tensor.ipynb) lacks 1.1 double")
+    assert "still to come" in sentence(NotBuiltYet, lambda: gradwright.double)
+
+
+# Verdicts, and how they are remembered
+
+
+def test_verify_judges_every_exercise_and_leaves_everything_as_it_was(project, judged):
+    path = written(project, 2)
+    before = gradwright.Tensor
+    verdicts = _mine.verify(2, path)
+    assert [(verdict.exercise.title, verdict.right) for verdict in verdicts] == [
+        ("2.1 Tensor", True),
+        ("2.2 Tensor.__init__", True),
+        ("2.3 extra", False),
+    ]
+    assert verdicts[2].said.startswith("work/02_autodiff/autodiff.ipynb defines no extra")
+    assert gradwright.Tensor is before
+
+
+def test_a_class_that_is_missing_is_judged_too(project, judged):
+    verdicts = _mine.verify("autodiff", project.notebook(WORK[2], ("given", "x = 1")))
+    assert [verdict.right for verdict in verdicts] == [False, True, False]
+
+
+def test_an_object_that_cannot_be_judged_is_wrong_for_the_reason_given(project, judged, monkeypatch):
+    def refuse(target, framework):
+        if target.__name__ == "double":
+            raise BadInput("double is not what is asked for")
+        return target(1)
+
+    monkeypatch.setitem(EXERCISES, 1, [exercise(1, 1, "double", "function", refuse)])
+    monkeypatch.setattr(_mine, "judge", lambda exercise, target, framework: exercise.right(target, framework))
+    with pytest.raises(BadInput, match="double is not what is asked for"):
+        _mine.verify(1, written(project, 1))
+
+
+def test_verify_raises_for_what_it_cannot_load(project, judged):
+    with pytest.raises(NotebookError, match="cannot be read"):
+        _mine.verify(1, project.root / "none.ipynb")
+
+
+def test_verdicts_are_remembered_until_something_changes(project, judged):
+    path = written(project, 2)
+    assert _mine.lacking(2, path) == ["2.3 extra"]
+    count = len(judged)
+    assert _mine.lacking("02", path) == ["2.3 extra"]
+    assert len(judged) == count
+
+    written(project, 2, [*RIGHT[2], extra()])
+    assert _mine.lacking(2, path) == []
+    assert len(judged) == 2 * count
+
+    source = project.root / "solutions/01_tensor.py"
+    source.write_text(source.read_text() + "\n# %%\n")
+    assert _mine.lacking(2, path) == []
+    assert len(judged) == 3 * count
+
+
+@pytest.mark.parametrize("content", ["{", "[]", "\0", '{"place": 3}', '{"place": {"of": "mark", "lacks": 3}}'])
+def test_a_spoiled_memory_is_judged_again(project, judged, content):
+    path = written(project, 1)
+    place, mark = str(path.resolve()), _mine.fingerprint(find_chapter(1), path)
+    content = content.replace("place", place).replace("mark", mark)
+    memory = project.write("work/.verdicts.json", content)
+    assert _mine.lacking(1, path) == []
+    assert json.loads(memory.read_text())[place] == {"of": mark, "lacks": []}
+    assert [file.name for file in memory.parent.glob(".verdicts*")] == [".verdicts.json"]
+
+
+def test_a_memory_that_cannot_be_written_costs_nothing_else(project, judged):
+    (project.root / "work").write_text("a file where the folder should be")
+    path = written(project, 1, place="elsewhere/tensor.ipynb")
+    assert _mine.lacking(1, path) == _mine.lacking(1, path) == []
+    assert len(judged) == 2
+
+
+def test_a_memory_whose_place_is_taken_leaves_nothing_behind(project, judged):
+    (project.root / "work/.verdicts.json").mkdir(parents=True)
+    path = written(project, 1)
+    assert _mine.lacking(1, path) == []
+    assert [file.name for file in (project.root / "work").glob(".verdicts*")] == [".verdicts.json"]
+
+
+# With the real records, judge and chapter 00
+
+
+def as_notebook(source, project, place, stub):
+    from gradwright._loader import read_source
+
+    cells = []
+    for cell in read_source(source):
+        role = next(iter(cell.marks), "demo" if cell.kind == "code" else "prose")
+        text = cell.text
+        if stub and role == "exercise":
+            head = text.partition("### BEGIN SOLUTION")[0].rstrip()
+            text = head + '\n    raise NotImplementedError("Exercise 0.1: dot_loop")'
+        cells.append((role, text))
+    return project.notebook(place, *cells)
+
+
+@pytest.mark.parametrize("stub", [False, True])
+def test_chapter_00_for_real(empty_project, monkeypatch, capsys, stub):
+    start = next(chapter for chapter in CHAPTERS if chapter.number == 0)
+    from gradwright import _chapters
+
+    source = Path(gradwright.__file__).parents[2] / "solutions/00_start.py"
+    monkeypatch.setattr(_chapters, "CHAPTERS", (start,))
+    as_notebook(source, empty_project, "work/00_start/start.ipynb", stub)
+    gradwright.use("mine", upto=0)
+    assert capsys.readouterr().out.strip() == (
+        "00 start  missing: yours (work/00_start/start.ipynb) lacks all 2 exercises"
+        if stub
+        else "00 start  yours (work/00_start/start.ipynb), 2 of 2 exercises"
+    )
