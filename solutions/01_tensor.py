@@ -245,11 +245,10 @@ check("tensor-unravel", unravel_index)
 class Storage:
     """Flat memory, shared by all views of it."""
 
-    __slots__ = ("data", "version")
+    version = 0  # how often it was written to; nothing writes before chapter 02
 
     def __init__(self, data: np.ndarray):
         self.data = data
-        self.version = 0  # how often it was written to; nothing writes before chapter 02
 
 
 @lru_cache(maxsize=4096)
@@ -273,6 +272,7 @@ class Strided:
         if not array.flags.c_contiguous:
             array = array.copy("C")
         self.storage = Storage(array.ravel())
+        self.dtype = array.dtype
         self.shape = array.shape
         self.strides = remember(row_major_strides, array.shape)
         self.offset = 0
@@ -286,6 +286,7 @@ class Strided:
         """A tensor of the same class on the same storage: how a view ends."""
         view = object.__new__(type(self))
         view.storage = self.storage
+        view.dtype = self.dtype
         view.shape = tuple(shape)
         view.strides = tuple(strides)
         view.offset = offset
@@ -311,11 +312,6 @@ class Strided:
     def apply(function: Callable, *inputs: Any, **options: Any) -> Any:
         """The one door: every method calls its function here, with tensors as inputs and the rest as options."""
         return function(*inputs, **options)
-
-    @property
-    def dtype(self) -> np.dtype:
-        """What the storage holds."""
-        return self.storage.data.dtype
 
     @property
     def ndim(self) -> int:

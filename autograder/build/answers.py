@@ -15,6 +15,7 @@ from typing import Any
 from autograder.checks.exercise import Exercise, record_files
 from autograder.errors import SourceError
 from gradwright._chapters import ROOT
+from gradwright._framework import limited
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ def answers_to(exercise: Exercise) -> Answers:
     path = ROOT / "solutions" / "mistakes" / record_files()[exercise.chapter].name
     if not path.exists():
         raise SourceError(path, 1, f"{exercise.id!r} has no oracle and no mistakes: write this file")
-    module = load_file(path)
+    module = load_file(path, exercise.chapter)
     group = getattr(module, exercise.id.replace("-", "_"), None)
     if group is None:
         line = len(path.read_text(encoding="utf-8").splitlines())
@@ -50,7 +51,9 @@ def answers_to(exercise: Exercise) -> Answers:
     answers = Answers(parts["oracle"], public(parts["mistakes"]), public(parts["alternatives"]))
     for name, wrong in answers.mistakes.items():
         if not wrong.__doc__:
-            raise SourceError(path, line_of(wrong), f"the mistake {name!r} has no docstring: write the sentence that is shown")
+            raise SourceError(
+                path, line_of(wrong), f"the mistake {name!r} has no docstring: write the sentence that is shown"
+            )
     return answers
 
 
@@ -63,9 +66,11 @@ def public(group: type) -> dict[str, Any]:
 
 
 @cache
-def load_file(path: Path) -> ModuleType:
+def load_file(path: Path, chapter: int) -> ModuleType:
+    """The file as a module. Its imports reach the chapter itself: wrong answers are variations on the right ones."""
     spec = importlib.util.spec_from_file_location(f"gradwright_mistakes_{path.stem}", path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # where inspect looks for a class's lines
-    spec.loader.exec_module(module)
+    with limited(chapter), limited(chapter + 1):  # the outer one takes the chapter out of reach again
+        spec.loader.exec_module(module)
     return module
