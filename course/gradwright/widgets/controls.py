@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Choice", "Control", "Slider", "Steps", "Text"]
 
+# A label is never cut short, and a row of controls breaks where the window is narrow.
 UNCUT = {"description_width": "initial"}
+ROW = {"flex_flow": "row wrap", "grid_gap": "2px 14px"}
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,7 @@ class Steps(Control):
         on = Button(description=f"Next {what}", tooltip=f"Next {what}", layout={"width": "auto"})
         back.on_click(lambda _: self.move(widget, -1))
         on.on_click(lambda _: self.move(widget, 1))
-        return HBox([back, on, widget], layout={"flex_flow": "row wrap"})
+        return HBox([back, on, widget], layout=ROW)
 
     def move(self, widget: ValueWidget, by: int) -> None:
         widget.value = min(max(widget.value + by, widget.min), widget.max)
