@@ -38,6 +38,15 @@ def test_a_preset_shows_the_same_live_and_still(name: str, preset: str) -> None:
     assert still.png() == widget.static(preset=preset).png()
 
 
+def test_a_preset_chosen_after_any_other_is_the_preset_itself(widget: type[Frame]) -> None:
+    panel = widget().panel
+    for before in widget.presets:
+        for preset in widget.presets:
+            panel.choice.value = before
+            panel.choice.value = preset
+            assert panel.alt == widget.static(preset=preset).alt
+
+
 @pytest.mark.parametrize(("name", "preset"), PRESETS)
 def test_a_picture_is_well_formed_and_named(name: str, preset: str) -> None:
     picture = getattr(gradwright.widgets, name).static(preset=preset)

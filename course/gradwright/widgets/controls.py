@@ -36,6 +36,9 @@ class Control:
         """The ipywidget with whatever else belongs to it on the screen."""
         return widget
 
+    def place(self, widget: ValueWidget, value: object) -> None:
+        widget.value = value
+
     def refuse(self, value: object, remedy: str) -> BadInput:
         return BadInput(f"{self.name}={value!r} is not a value of this widget: {remedy}.")
 
@@ -119,6 +122,11 @@ class Steps(Control):
         back.on_click(lambda _: self.move(widget, -1))
         on.on_click(lambda _: self.move(widget, 1))
         return HBox([back, on, widget], layout=ROW)
+
+    def place(self, widget: ValueWidget, value: object) -> None:
+        """Also where the picture so far has fewer steps."""
+        widget.max = max(widget.max, value)
+        widget.value = value
 
     def move(self, widget: ValueWidget, by: int) -> None:
         widget.value = min(max(widget.value + by, widget.min), widget.max)

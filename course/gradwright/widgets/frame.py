@@ -150,8 +150,9 @@ class Panel:
         if self._loading or change["new"] == OWN:
             return
         with self._quietly():
-            for name, value in self.frame.complete(str(change["new"])).items():
-                self.controls[name].value = value
+            values = self.frame.complete(str(change["new"]))
+            for control in self.frame.controls:
+                control.place(self.controls[control.name], values[control.name])
         self._ask()
 
     def _edited(self, _: object) -> None:
