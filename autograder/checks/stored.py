@@ -202,7 +202,7 @@ def read_chapter(stem: str, folder: Path) -> tuple[dict[str, Any], Arrays]:
             raise ReferenceMissing(f"the reference values {path.name} are missing from {path.parent}: {remedy()}")
     try:
         manifest = json.loads((folder / f"{stem}.json").read_text(encoding="utf-8"))
-        with np.load(folder / f"{stem}.npz", allow_pickle=False) as members:
+        with open(folder / f"{stem}.npz", "rb") as file, np.load(file, allow_pickle=False) as members:
             return manifest, dict(members)
     except (ValueError, KeyError, TypeError, OSError, EOFError, BadZipFile, ZlibError, NotImplementedError) as error:
         raise unreadable(stem, folder, error) from error
