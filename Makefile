@@ -1,7 +1,7 @@
-# On Windows, where there is no make: py autograder\bootstrap.py learn (or test, build, references).
+# On Windows, where there is no make: py autograder\bootstrap.py learn (or test, grade, build, references).
 PYTHON ?= python3
 SET_UP := $(PYTHON) autograder/bootstrap.py
-.PHONY: help learn test build references clean
+.PHONY: help learn test grade build references clean
 
 help:        ## this list
 	@sed -n 's/^\([a-z]*\): *## /  make \1: /p' Makefile
@@ -9,6 +9,8 @@ learn:       ## set up, copy what is missing to work/ and open JupyterLab on cha
 	@$(SET_UP) learn
 test:        ## set up and run all tests but those that need a browser
 	@$(SET_UP) test
+grade:       ## set up and grade a class: make grade CLASS=folder (without one, a sample class)
+	@$(SET_UP) grade $(if $(CLASS),"$(CLASS)")
 build:       ## set up and build the notebooks in course/ from solutions/
 	@$(SET_UP) build
 references:  ## set up, install PyTorch and rebuild the reference values, comparing them with the stored ones

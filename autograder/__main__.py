@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The commands in the order in which a reader meets them: learner, then author."""
+    """The commands in the order in which a reader meets them: learner, instructor, author."""
     top = argparse.ArgumentParser(prog="autograder", description="Gradwright's commands.", allow_abbrev=False)
     commands = top.add_subparsers(required=True, metavar="COMMAND")
 
@@ -41,6 +41,8 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("chapter", metavar="NN", help="the chapter, by number or by name")
     one = command("fresh", fresh, "put an untouched copy of a chapter beside yours in work/")
     one.add_argument("chapter", metavar="NN", help="the chapter, by number or by name")
+    one = command("grade", grade, "grade a class: gradebook, feedback and grades.csv from its submissions")
+    one.add_argument("folder", nargs="?", metavar="CLASS", help="the class folder (default: autograder/class)")
     command("build", build, "build the notebooks in course/ from solutions/")
     command("references", references, "rebuild the reference values with PyTorch and compare them with the stored ones")
     one = command("mistakes", mistakes, "check that known mistakes are caught and named, and alternatives accepted")
@@ -73,6 +75,12 @@ def fresh(options: argparse.Namespace) -> int:
 
     fresh(chapter(options.chapter))
     return 0
+
+
+def grade(options: argparse.Namespace) -> int:
+    from autograder.teach import grade
+
+    return grade(options.folder)
 
 
 def build(options: argparse.Namespace) -> int:

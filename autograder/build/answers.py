@@ -51,9 +51,8 @@ def answers_to(exercise: Exercise) -> Answers:
     answers = Answers(parts["oracle"], public(parts["mistakes"]), public(parts["alternatives"]))
     for name, wrong in answers.mistakes.items():
         if not wrong.__doc__:
-            raise SourceError(
-                path, line_of(wrong), f"the mistake {name!r} has no docstring: write the sentence that is shown"
-            )
+            message = f"the mistake {name!r} has no docstring: write the sentence that is shown"
+            raise SourceError(path, line_of(wrong), message)
     return answers
 
 

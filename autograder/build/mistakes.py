@@ -17,6 +17,7 @@ from autograder.checks.exercise import Exercise, exercises_of, record_files
 from autograder.checks.judge import judge
 from autograder.checks.run import Outcome
 from autograder.checks.stored import Reference, read_reference
+from autograder.checks.verdict import Verdict
 
 TOLERANCES_APART = 100
 FEWEST = {"mistakes": 4, "alternatives": 1}
@@ -82,8 +83,16 @@ def examine(exercise: Exercise, answers: Answers) -> tuple[Count, list[str]]:
         accepted += verdict.right
         if not verdict.right:
             faults.append(f"{exercise.id}: the alternative {name} is refused:\n{verdict.text()}")
+        if unknown := outputs_unknown(verdict):
+            faults.append(f"{exercise.id}: the probe gives {unknown} and the oracle does not: nothing compares it")
     count = Count(exercise.id, len(answers.mistakes), caught, named, len(answers.alternatives), accepted)
     return count, faults
+
+
+def outputs_unknown(verdict: Verdict) -> str:
+    """Names that the probe returns and the oracle does not."""
+    pairs = [(r.outcome.outputs.keys() | r.outcome.odd.keys(), r.case.wanted.keys()) for r in verdict.results]
+    return ", ".join(sorted({repr(name) for given, wanted in pairs for name in given - wanted}))
 
 
 def standing(exercise: Exercise, answers: Answers, reference: Reference) -> list[str]:

@@ -18,7 +18,7 @@ from autograder.checks.compare import distance
 from autograder.checks.exercise import Arrays, Exercise, exercises_of, record_files
 from autograder.checks.run import run_probe
 from autograder.checks.stored import REFERENCES, Reference, StoredCase, read_chapter, write_chapter
-from autograder.errors import SetupError
+from autograder.errors import BadInput, SetupError
 
 SEED = 0
 AGREE = 1e-12
@@ -84,6 +84,9 @@ def make_reference(exercise: Exercise, answers: Answers, torch: ModuleType) -> R
     for case in exercise.make_cases(SEED):
         copies = {name: array.copy() for name, array in case.arrays.items()}
         wanted = {name: plain(value, case.arrays) for name, value in answers.oracle(copies, torch).items()}
+        for name, array in wanted.items():
+            if array.dtype.kind not in "biufcU":
+                raise BadInput(f"the oracle of {exercise.id!r} gives {name!r} as {array!r:.60}: let it give an array")
         mistakes = {
             name: run_probe(exercise, wrong, case.arrays, gradwright) for name, wrong in answers.mistakes.items()
         }

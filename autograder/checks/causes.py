@@ -46,6 +46,8 @@ def shape_causes(got: np.ndarray, wanted: np.ndarray) -> Iterator[str]:
         squeezed = [n for n in wanted.shape if n != 1] == [n for n in got.shape if n != 1]
         what = "an axis of size 1 is missing or too many" if squeezed else "reshaped"
         yield f"The numbers are right, the shape is not: {what}."
+    if broadcasts(wanted.shape, got.shape) and equal(got, np.broadcast_to(wanted, got.shape)):
+        yield "The right answer, repeated along an axis."
     for axes in some_axes(got.ndim):
         for reduce, word in ((np.sum, "sum"), (np.mean, "mean")):
             if any(equal(reduce(got, axes, keepdims=keep), wanted) for keep in (False, True)):
@@ -53,16 +55,10 @@ def shape_causes(got: np.ndarray, wanted: np.ndarray) -> Iterator[str]:
     for axes in some_axes(wanted.ndim):
         if any(equal(got, wanted.sum(axes, keepdims=keep)) for keep in (False, True)):
             yield f"Summed over axis {listed(axes)}, which should have been kept."
-    if (
-        got.ndim >= wanted.ndim
-        and broadcasts(wanted.shape, got.shape)
-        and equal(got, np.broadcast_to(wanted, got.shape))
-    ):
-        yield "The right answer, repeated along an axis."
 
 
 def truth_causes(got: np.ndarray, wanted: np.ndarray) -> Iterator[str]:
-    if got.dtype.kind == wanted.dtype.kind and not (got == wanted).any():
+    if got.dtype == wanted.dtype and wanted.any() and not wanted.all() and np.array_equal(got, ~wanted):
         yield "True and False are exchanged."
 
 
@@ -147,7 +143,7 @@ def some_axes(ndim: int) -> Iterator[tuple[int, ...]]:
 
 def broadcasts(small: tuple[int, ...], large: tuple[int, ...]) -> bool:
     pairs = zip(reversed(small), reversed(large), strict=False)
-    return small != large and all(a in (1, b) for a, b in pairs)
+    return len(small) <= len(large) and all(a in (1, b) for a, b in pairs)
 
 
 def listed(axes: tuple[int, ...]) -> str:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from autograder.checks.causes import likely_causes
-from autograder.checks.compare import compare_outputs, same_outcome
+from autograder.checks.compare import Difference, compare_outputs, same_outcome
 from autograder.checks.exercise import STUB, Exercise, exercises_of
 from autograder.checks.run import NO_RETURN, Outcome, run_probe, words
 from autograder.checks.stored import Reference, StoredCase, read_reference
@@ -96,11 +96,18 @@ def find_causes(verdict: Verdict, reference: Reference) -> list[Cause]:
         return [known(name, reference, verdict.failing) for name in whole[:2]]
     if seen := seen_directly(verdict.failing):
         return seen
-    partly = {name: agreeing(verdict.failing, name, arrays_only=True) for name in reference.sentences}
+    partly = {name: found for name in reference.sentences if (found := partial_agreement(verdict, name))}
     most = max(map(len, partly.values()), default=0)
-    if most and (most > 1 or len(verdict.failing) == 1):
+    if most > 1 or (most and len(verdict.failing) == 1):
         return [known(name, reference, found) for name, found in partly.items() if len(found) == most][:2]
     return by_rule(verdict.failing)
+
+
+def partial_agreement(verdict: Verdict, mistake: str) -> list[Result]:
+    """The failing results with the values of the mistake, unless it would have spoilt more of those that are right."""
+    found = agreeing(verdict.failing, mistake, arrays_only=True)
+    right = [r for r in verdict.results if r.right]
+    return found if len(right) - len(agreeing(right, mistake)) <= len(found) else []
 
 
 def agreeing(results: Sequence[Result], mistake: str, arrays_only: bool = False) -> list[Result]:
@@ -142,19 +149,22 @@ def seen_directly(failing: Sequence[Result]) -> list[Cause]:
 def by_rule(failing: Sequence[Result]) -> list[Cause]:
     """The general cause that most failing cases share; among equals, the one whose rule stands first."""
     votes: dict[str, list[Result]] = {}
-    evidence: Counter[str] = Counter()
+    evidence: dict[str, float] = defaultdict(float)
     for result in failing:
         for difference in result.differences[:1]:
             for text in dict.fromkeys(likely_causes(difference, result.case.arrays)):
                 votes.setdefault(text, []).append(result)
-                evidence[text] += weight(difference.wanted)
+                evidence[text] += weight(difference)
     believed = [(text, found) for text, found in votes.items() if evidence[text] > 1 or len(found) > len(failing) / 2]
     believed = [(text, found) for text, found in believed if len(found) > 1 or evidence[text] > 1]
     return [cause(*max(believed, key=lambda one: len(one[1])))] if believed else []
 
 
-def weight(wanted: np.ndarray) -> float:
-    """How much it says that a rule gives these numbers. Few whole numbers agree by chance with many rules."""
+def weight(difference: Difference) -> float:
+    """How much it says that a rule gives these numbers. Few whole numbers agree with many rules by chance."""
+    wanted = difference.wanted
+    if difference.kind == "dtype":
+        return np.inf
     whole = wanted.dtype.kind in "iub" or bool((wanted == np.round(wanted)).all())
     return wanted.size / 10 if whole else float(wanted.size)
 

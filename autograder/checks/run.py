@@ -70,7 +70,7 @@ class Printed(io.StringIO):
 def run_probe(exercise: Exercise, target: Any, arrays: Arrays, framework: Any) -> Outcome:
     """Call the probe on copies of `arrays`, and catch all that the learner's code prints, warns and raises."""
     copies = {name: array.copy() for name, array in arrays.items()}
-    printed, failure, returned, outcome = Printed(), None, {}, Outcome()
+    printed, failure, outcome, no_dict = Printed(), None, Outcome(), ""
     with warnings.catch_warnings(record=True) as caught, contextlib.ExitStack() as stack:
         warnings.simplefilter("always")
         stack.enter_context(contextlib.redirect_stdout(printed))
@@ -79,14 +79,16 @@ def run_probe(exercise: Exercise, target: Any, arrays: Arrays, framework: Any) -
             returned = exercise.probe(target, dict(copies), framework)
             if isinstance(returned, Mapping):
                 outcome = sort_out(returned, target)
+            else:
+                no_dict = type(returned).__name__
+            del returned  # here, where what an object says as it goes is caught
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # SystemExit too: nothing that an answer raises ends the notebook's run
             failure = describe(error)
         warned = tuple(dict.fromkeys(f"{w.category.__name__}: {words(w.message)}" for w in caught))
-    if not isinstance(returned, Mapping):
-        got = type(returned).__name__
-        raise BadInput(f"the probe of {exercise.id!r} gave a {got}: let it return a dict of arrays by name")
+    if no_dict:
+        raise BadInput(f"the probe of {exercise.id!r} gave a {no_dict}: let it return a dict of arrays by name")
     changed = tuple(name for name, array in arrays.items() if not unchanged(array, copies[name]))
     return replace(outcome, raised=failure, changed=changed, printed=printed.getvalue(), warned=warned)
 

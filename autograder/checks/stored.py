@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
+from zlib import error as ZlibError
 
 import numpy as np
 
@@ -133,13 +134,18 @@ def write_exercise(reference: Reference) -> tuple[dict[str, Any], Arrays]:
 
 
 def read_exercise(entry: dict[str, Any], members: Arrays) -> Reference:
+    """Raises KeyError, TypeError or ValueError where manifest and members do not fit each other."""
     reader = Reader(members)
     cases = []
     for case in entry["cases"]:
         arrays = reader.take_all(case["inputs"])
         wanted = reader.take_all(case["wanted"])
         mistakes = {name: read_outcome(outcome, wanted, reader) for name, outcome in case["mistakes"].items()}
+        if mistakes.keys() != entry["sentences"].keys():
+            raise ValueError(f"mistakes and their sentences differ in the case {case['name']!r}")
         cases.append(StoredCase(case["name"], arrays, wanted, mistakes))
+    if any(reader.taken[dtype] != array.size or array.dtype.name != dtype for dtype, array in members.items()):
+        raise ValueError("the numbers are not those that the manifest names")
     return Reference(tuple(cases), entry["sentences"])
 
 
@@ -169,17 +175,23 @@ def manifest_text(about: dict[str, Any], entries: dict[str, Any]) -> str:
 
 
 def read_reference(exercise: Exercise, folder: Path = REFERENCES) -> Reference:
-    """The stored values of an exercise."""
+    """The stored values of an exercise. Raises ReferenceMissing where they are not there or do not fit its record."""
     stem = record_files()[exercise.chapter].stem
     manifest, members = read_chapter(stem, folder)
-    entry = manifest["exercises"]
-    if exercise.id not in entry:
-        raise ReferenceMissing(f"{stem}.json has no values for {exercise.id!r}: {remedy()}")
-    if [case["name"] for case in entry[exercise.id]["cases"]] != exercise.case_names:
-        raise ReferenceMissing(f"the stored cases of {exercise.id!r} are not those of its record: {remedy()}")
     prefix = exercise.id + "."
     own = {name.removeprefix(prefix): members[name] for name in members if name.startswith(prefix)}
-    return read_exercise(entry[exercise.id], own)
+    try:
+        entry = manifest["exercises"].get(exercise.id)
+        reference = read_exercise(entry, own) if entry else None
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise unreadable(stem, folder, error) from error
+    if reference is None:
+        raise ReferenceMissing(f"{folder / stem}.json has no values for {exercise.id!r}: {remedy()}")
+    if [case.name for case in reference.cases] != exercise.case_names:
+        raise ReferenceMissing(
+            f"the cases of {exercise.id!r} stored in {folder / stem}.json are not those of its record: {remedy()}"
+        )
+    return reference
 
 
 @cache
@@ -190,10 +202,15 @@ def read_chapter(stem: str, folder: Path) -> tuple[dict[str, Any], Arrays]:
             raise ReferenceMissing(f"the reference values {path.name} are missing from {path.parent}: {remedy()}")
     try:
         manifest = json.loads((folder / f"{stem}.json").read_text(encoding="utf-8"))
-        with np.load(folder / f"{stem}.npz", allow_pickle=False) as members:
+        with open(folder / f"{stem}.npz", "rb") as file, np.load(file, allow_pickle=False) as members:
             return manifest, dict(members)
-    except (ValueError, KeyError, OSError, BadZipFile) as error:
-        raise ReferenceMissing(f"the reference values of {stem} cannot be read ({error}): {remedy()}") from error
+    except (ValueError, KeyError, TypeError, OSError, EOFError, BadZipFile, ZlibError, NotImplementedError) as error:
+        raise unreadable(stem, folder, error) from error
+
+
+def unreadable(stem: str, folder: Path, error: Exception) -> ReferenceMissing:
+    reason = " ".join(str(error).split())[:120] or type(error).__name__
+    return ReferenceMissing(f"the reference values {folder / stem}.npz and .json cannot be read ({reason}): {remedy()}")
 
 
 def remedy() -> str:

@@ -153,17 +153,16 @@ def seen_in(seen: int, failing: int) -> str:
 
 
 def telling(verdict: Verdict) -> Result:
-    """The failing case to show: one that the cause explains, or else one with a wrong value, or else one that raises."""
+    """The failing case to show: one that the cause explains, or else one with a wrong value, or else the first."""
     explained = [r for r in verdict.failing if verdict.causes and r.case.name == verdict.causes[0].case]
     valued = [r for r in verdict.failing if r.differences and not r.outcome.raised]
     return [*explained, *valued, *verdict.failing][0]
 
 
 def rows_of_inputs(arrays: Arrays) -> Iterator[tuple[str, str]]:
-    if arrays:
-        yield "inputs", "; ".join(
-            f"{name} = {short(a)}" if a.size <= FEW else f"{name}: {kind_of(a)} {a.shape}" for name, a in arrays.items()
-        )
+    parts = [f"{n} = {short(a)}" if a.size <= FEW else f"{n}: {kind_of(a)} {a.shape}" for n, a in arrays.items()]
+    if parts:
+        yield "inputs", "; ".join(parts)
 
 
 def rows_of_exception(outcome: Outcome) -> Iterator[tuple[str, str]]:
@@ -268,7 +267,8 @@ def fitted(content: str, most: int) -> str:
 
 def printable(text: str) -> str:
     """Without signs that no screen shows: those that move a terminal's cursor, and halves of a character."""
-    return "".join(c if c.isprintable() or c == "\n" else " " if c == "\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
+    text = text.replace("\t", " ")
+    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 COLOURS = {

@@ -25,18 +25,7 @@ from gradwright import _chapters
 from gradwright._chapters import Chapter, namespaces, relative
 from gradwright._loader import ChapterModule, fill_module
 
-__all__ = [
-    "Assembler",
-    "State",
-    "build_limit",
-    "forget",
-    "limited",
-    "put",
-    "reachable_names",
-    "resolve",
-    "state",
-    "unload",
-]
+__all__ = ["Assembler", "Own", "forget", "limited", "put", "reachable_names", "resolve", "state", "unload"]
 
 PACKAGE = "gradwright"
 SHELF = "gradwright.chapters"
@@ -81,7 +70,8 @@ _thread = threading.local()
 
 def build_limit() -> int | None:
     """The first chapter out of reach here: while a chapter is being built, that chapter itself."""
-    return getattr(_thread, "limit", None) if getattr(_thread, "limit", None) is not None else state.limit
+    own = getattr(_thread, "limit", None)
+    return state.limit if own is None else own
 
 
 def within_reach(chapter: Chapter) -> bool:

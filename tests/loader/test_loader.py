@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 import traceback
+from pathlib import Path
 
 import pytest
 
@@ -150,8 +151,6 @@ def test_nothing_is_missed_when_another_cell_defines_it_or_nobody_reads_it(load)
 
 
 def module_path(module):
-    from pathlib import Path
-
     return Path(module.__file__)
 
 

@@ -12,8 +12,9 @@ import pytest
 
 import gradwright
 from autograder.errors import BadInput, NotBuiltYet, NotebookError, ReferenceMissing
-from gradwright import _framework, _mine
+from gradwright import _chapters, _framework, _mine
 from gradwright._chapters import CHAPTERS, find_chapter
+from gradwright._loader import read_source
 
 IMPORTS = ("given", "from gradwright.chapters.tensor import Tensor as Base\nfrom gradwright import double")
 RIGHT = {
@@ -296,15 +297,16 @@ def test_a_class_that_is_missing_is_judged_too(project, judged):
 
 
 def test_an_object_that_cannot_be_judged_is_wrong_for_the_reason_given(project, judged, monkeypatch):
-    def refuse(target, framework):
-        if target.__name__ == "double":
-            raise BadInput("double is not what is asked for")
-        return target(1)
+    def strict(exercise, target, framework):
+        if target == 3:
+            raise BadInput("1.1 asks for double itself and got 3")
+        with pytest.raises(BadInput) as caught:
+            target(1)
+        return str(caught.value)
 
-    monkeypatch.setitem(EXERCISES, 1, [exercise(1, 1, "double", "function", refuse)])
-    monkeypatch.setattr(_mine, "judge", lambda exercise, target, framework: exercise.right(target, framework))
-    with pytest.raises(BadInput, match="double is not what is asked for"):
-        _mine.verify(1, written(project, 1))
+    monkeypatch.setattr(_mine, "judge", strict)
+    path = project.notebook(WORK[1], ("exercise", "double = 3"))
+    assert _mine.verify(1, path) == ["1.1 asks for double itself and got 3"]
 
 
 def test_verify_raises_for_what_it_cannot_load(project, judged):
@@ -358,8 +360,6 @@ def test_a_memory_whose_place_is_taken_leaves_nothing_behind(project, judged):
 
 
 def as_notebook(source, project, place, stub):
-    from gradwright._loader import read_source
-
     cells = []
     for cell in read_source(source):
         role = next(iter(cell.marks), "demo" if cell.kind == "code" else "prose")
@@ -374,8 +374,6 @@ def as_notebook(source, project, place, stub):
 @pytest.mark.parametrize("stub", [False, True])
 def test_chapter_00_for_real(empty_project, monkeypatch, capsys, stub):
     start = next(chapter for chapter in CHAPTERS if chapter.number == 0)
-    from gradwright import _chapters
-
     source = Path(gradwright.__file__).parents[2] / "solutions/00_start.py"
     monkeypatch.setattr(_chapters, "CHAPTERS", (start,))
     as_notebook(source, empty_project, "work/00_start/start.ipynb", stub)

@@ -11,11 +11,11 @@ import pytest
 
 from autograder.course import ROOT
 
-# Written in pieces, so that this file passes its own rules.
+# Written, like the samples below, so that this file passes its own rules.
 FORBIDDEN = {
     "an emoji": r"[\U0001F000-\U0001FAFF\u2600-\u260F\u2614-\u26FF\u2705\u2728\u274C-\u2757\u2B50\uFE0F]",
     "a path of somebody's machine": r"(?<![\w.~})])/(?:work|root|home/\w+|Users/\w+|tmp/\w+)/\w",
-    "the host of a registry": r"pypi\.o" r"rg|pythonhosted|registry\.npm" r"js|files\.py" r"thon",
+    "the host of a registry": r"pypi\.org|python[h]osted|registry\.npm|crates\.io",
     "a conflict mark": r"^(?:<{7}|>{7}) ",
     "a blank at the end of a line": r"[ \t]+$",
 }
@@ -52,8 +52,8 @@ def test_no_tracked_file_holds(rule: str) -> None:
     ("rule", "text"),
     [
         ("an emoji", "done \U0001f389"),
-        ("a path of somebody's machine", "see /home/anna/gradwright"),
-        ("the host of a registry", "https://pypi.org/simple"),
+        ("a path of somebody's machine", f"see /home{'/'}anna/gradwright"),
+        ("the host of a registry", f"https://pypi{'.'}org/simple"),
         ("a conflict mark", "<" * 7 + " HEAD"),
         ("a blank at the end of a line", "x = 1 \n"),
     ],

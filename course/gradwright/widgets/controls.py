@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Choice", "Control", "Slider", "Steps", "Text"]
 
+# A label is never cut short, and a row of controls breaks where the window is narrow.
 UNCUT = {"description_width": "initial"}
+ROW = {"flex_flow": "row wrap", "grid_gap": "2px 14px"}
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,9 @@ class Control:
     def dress(self, widget: ValueWidget) -> DOMWidget:
         """The ipywidget with whatever else belongs to it on the screen."""
         return widget
+
+    def place(self, widget: ValueWidget, value: object) -> None:
+        widget.value = value
 
     def refuse(self, value: object, remedy: str) -> BadInput:
         return BadInput(f"{self.name}={value!r} is not a value of this widget: {remedy}.")
@@ -116,7 +121,12 @@ class Steps(Control):
         on = Button(description=f"Next {what}", tooltip=f"Next {what}", layout={"width": "auto"})
         back.on_click(lambda _: self.move(widget, -1))
         on.on_click(lambda _: self.move(widget, 1))
-        return HBox([back, on, widget], layout={"flex_flow": "row wrap"})
+        return HBox([back, on, widget], layout=ROW)
+
+    def place(self, widget: ValueWidget, value: object) -> None:
+        """Also where the picture so far has fewer steps."""
+        widget.max = max(widget.max, value)
+        widget.value = value
 
     def move(self, widget: ValueWidget, by: int) -> None:
         widget.value = min(max(widget.value + by, widget.min), widget.max)

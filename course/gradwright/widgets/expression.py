@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -16,7 +17,7 @@ __all__ = ["View", "evaluate"]
 
 HOW = "type x with indices, such as x[::-1, 1:], or one of x.T, permute, transpose, reshape, expand, contiguous"
 BASIC = "the explorer takes integers, slices, ... and None as indices"
-LONGEST_TEXT = 200
+LONGEST_TEXT, LARGEST = 80, 9999
 
 
 @dataclass(frozen=True)
@@ -54,11 +55,17 @@ def evaluate(text: str, shape: tuple[int, ...]) -> View:
     if len(text) > LONGEST_TEXT:
         raise BadInput(f"The view has {len(text)} characters: use at most {LONGEST_TEXT}.")
     storage = np.arange(int(np.prod(shape)))
+    return read(parse(text.strip()), View(storage.reshape(shape), storage))
+
+
+def parse(text: str) -> ast.expr:
     try:
-        tree = ast.parse(text.strip(), mode="eval")
+        with warnings.catch_warnings():
+            # What Python merely warns of is no view either.
+            warnings.simplefilter("error")
+            return ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError):
-        raise BadInput(f"{text.strip()!r} cannot be read as an expression: {HOW}.") from None
-    return read(tree.body, View(storage.reshape(shape), storage))
+        raise BadInput(f"{text!r} cannot be read as an expression: {HOW}.") from None
 
 
 def read(node: ast.expr, x: View) -> View:
@@ -71,7 +78,7 @@ def read(node: ast.expr, x: View) -> View:
             before, step, call = read(inner, x), indexing(index), "an index"
         case ast.Call(func=ast.Attribute(value=inner, attr=name), args=args, keywords=[]) if name in METHODS:
             numbers = integers(args, node)
-            before, call = read(inner, x), f"{name}({', '.join(map(str, numbers))})"
+            before, call = read(inner, x), called(name, numbers)
             step = method(name, numbers)
         case _:
             raise BadInput(f"{ast.unparse(node)!r} is not a view that the explorer knows: {HOW}.")
@@ -83,7 +90,7 @@ def take(step: Callable[[np.ndarray], np.ndarray], before: View, call: str, writ
         array = step(before.array)
     except BadInput:
         raise
-    except (IndexError, ValueError, OverflowError) as error:
+    except (IndexError, ValueError) as error:
         raise BadInput(f"{written} does not fit the shape {before.array.shape}: {error}.") from None
     hold_to_limits(written, array.shape)
     return before.see(array, call)
@@ -112,11 +119,11 @@ def whole_or_none(node: ast.expr) -> int | None:
 
 
 def integer(node: ast.expr, remedy: str) -> int:
-    match node:
-        case ast.Constant(value=int(value)) if not isinstance(value, bool):
-            return value
-        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int(value))) if not isinstance(value, bool):
-            return -value
+    sign, digits = (-1, node.operand) if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) else (1, node)
+    if isinstance(digits, ast.Constant) and type(digits.value) is int:
+        if digits.value > LARGEST:
+            raise BadInput(f"{digits.value} is too large for this explorer: use numbers up to {LARGEST}.")
+        return sign * digits.value
     raise BadInput(f"{ast.unparse(node)!r} is not an integer: {remedy}.")
 
 
@@ -126,13 +133,17 @@ def integers(args: list[ast.expr], node: ast.expr) -> tuple[int, ...]:
     return tuple(integer(part, f"{ast.unparse(node)} takes whole numbers") for part in parts)
 
 
+def called(name: str, numbers: tuple[int, ...]) -> str:
+    return f"{name}({', '.join(map(str, numbers))})"
+
+
 def method(name: str, numbers: tuple[int, ...]) -> Callable[[np.ndarray], np.ndarray]:
     return lambda array: METHODS[name](array, numbers)
 
 
 def permute(array: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
     if sorted(axis % max(array.ndim, 1) for axis in axes) != list(range(array.ndim)):
-        raise BadInput(f"permute{axes} does not name each of the {array.ndim} axes of {array.shape} once.")
+        raise BadInput(f"{called('permute', axes)} does not name each of the {array.ndim} axes of {array.shape} once.")
     return array.transpose(axes)
 
 
@@ -144,23 +155,31 @@ def transpose(array: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
 
 def expand(array: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:
     """PyTorch's: −1 keeps the size of an axis that is there."""
-    added = len(sizes) - array.ndim
+    call, added = called("expand", sizes), len(sizes) - array.ndim
     if added < 0:
-        raise BadInput(f"expand{sizes} has fewer axes than the shape {array.shape}: give a size for each.")
+        raise BadInput(f"{call} has fewer axes than the shape {array.shape}: give a size for each.")
     old = (1,) * added + array.shape
     new = tuple(
         had if size == -1 and n >= added else size for n, (had, size) in enumerate(zip(old, sizes, strict=True))
     )
     for had, size in zip(old, new, strict=True):
         if size < 0 or had not in (1, size):
-            raise BadInput(f"expand{sizes} does not fit the shape {array.shape}: only an axis of 1 can be repeated.")
-    hold_to_limits(f"expand{sizes}", new)
+            raise BadInput(
+                f"{call} does not fit the shape {array.shape}: only an axis of 1 is repeated, any other keeps its size."
+            )
+    hold_to_limits(call, new)
     return np.broadcast_to(array, new)
+
+
+def reshape(array: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:
+    if min(sizes, default=0) < -1:
+        raise BadInput(f"{called('reshape', sizes)} has a negative size: only −1 may stand for the size that is left.")
+    return array.reshape(sizes)
 
 
 def contiguous(array: np.ndarray, nothing: tuple[int, ...]) -> np.ndarray:
     if nothing:
-        raise BadInput(f"contiguous{nothing} has numbers in it: it takes none, write contiguous().")
+        raise BadInput(f"{called('contiguous', nothing)} has numbers in it: it takes none, write contiguous().")
     return array if array.flags.c_contiguous else array.copy()
 
 
@@ -168,6 +187,6 @@ METHODS = {
     "contiguous": contiguous,
     "expand": expand,
     "permute": permute,
-    "reshape": np.reshape,
+    "reshape": reshape,
     "transpose": transpose,
 }

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from autograder.errors import BadInput
 
-from .controls import Control, Steps
+from .controls import ROW, UNCUT, Control, Steps
 from .pictures import Picture
 
 if TYPE_CHECKING:
@@ -117,14 +117,16 @@ class Panel:
         from ipywidgets import HTML, Dropdown, HBox, VBox
 
         options = [*self.frame.presets, OWN]
-        self.choice = Dropdown(options=options, value=self._preset(), description="Preset", layout={"width": "auto"})
-        self.choice.style.description_width = "initial"
+        choice = {"options": options, "value": self._preset(), "description": "Preset"}
+        self.choice = Dropdown(**choice, style=UNCUT, layout={"width": "auto"})
         self.note, self.view = HTML(), HTML(layout={"width": "100%"})
-        caption = HTML(f"<p><strong>{escape(self.frame.title)}.</strong> {escape(self.frame.caption)}</p>")
+        caption = HTML(
+            f"<p style='line-height:1.45'><strong>{escape(self.frame.title)}.</strong> {escape(self.frame.caption)}</p>"
+        )
         dressed = [(control, control.dress(self.controls[control.name])) for control in self.frame.controls]
         inputs = [widget for control, widget in dressed if not isinstance(control, Steps)]
         walks = [widget for control, widget in dressed if isinstance(control, Steps)]
-        row = HBox([self.choice, *inputs], layout={"flex_flow": "row wrap"})
+        row = HBox([self.choice, *inputs], layout=ROW)
         return VBox([caption, row, *walks, self.note, self.view])
 
     def _preset(self) -> str:
@@ -148,8 +150,9 @@ class Panel:
         if self._loading or change["new"] == OWN:
             return
         with self._quietly():
-            for name, value in self.frame.complete(str(change["new"])).items():
-                self.controls[name].value = value
+            values = self.frame.complete(str(change["new"]))
+            for control in self.frame.controls:
+                control.place(self.controls[control.name], values[control.name])
         self._ask()
 
     def _edited(self, _: object) -> None:
@@ -189,5 +192,5 @@ class Panel:
     def _say(self, sentence: str) -> None:
         self.sentence = sentence
         kept = " The picture is still the one before." if sentence and self.drawn else ""
-        look = "color:var(--jp-error-color1,#B8450A)"
+        look = "line-height:1.45;color:var(--jp-error-color1,#B8450A)"
         self.note.value = f'<p role="status" style="{look}">{escape(sentence + kept)}</p>' if sentence else ""

@@ -20,7 +20,7 @@ class Grid:
     left: float
     top: float
     room: float
-    largest: float = 38.0
+    largest: float
 
     @property
     def columns(self) -> int:

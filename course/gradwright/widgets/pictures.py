@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["STYLE", "Drawing", "Picture", "Plot", "new_figure"]
+__all__ = ["STYLE", "Drawing", "Picture", "Plot", "new_figure", "styled"]
 
 STYLE = Path(__file__).with_name("style.mplstyle")
 FONT = "font-family:var(--jp-ui-font-family,'DejaVu Sans',sans-serif)"
@@ -41,7 +41,10 @@ class Picture(Protocol):
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """The course's style upon Matplotlib's defaults: a learner's own settings do not reach a widget."""
+    """The course's style upon Matplotlib's defaults, so that a reader's own settings do not reach a widget.
+
+    Whatever takes its look when it is made (axes, lines, text) is made under it.
+    """
     from matplotlib import style
 
     with style.context(["default", STYLE]):
@@ -95,6 +98,7 @@ INKS = {
     "line": Ink("var(--jp-ui-font-color2,#777777)", "#8a8a8a"),
     "warn": Ink("var(--jp-error-color1,#B8450A)", "#B8450A"),
     "black": Ink("#111111", "#111111"),
+    "seam": Ink("#6F7C85", "#6F7C85"),
     "none": Ink("none", "none"),
 }
 
@@ -110,8 +114,8 @@ class Look(NamedTuple):
 
 LOOKS = {
     "empty": Look("none", "line", "soft", 1.0),
-    "touched": Look("#CDE8F7", "line", "black", 1.0),
-    "done": Look("#56B4E9", "line", "black", 1.0),
+    "touched": Look("#CDE8F7", "seam", "black", 1.0),
+    "done": Look("#56B4E9", "seam", "black", 1.0),
     "current": Look("#E69F00", "strong", "black", 2.5),
     "wrong": Look("#F2B48C", "warn", "black", 2.5),
     "label": Look("none", "none", "strong", 0.0),

@@ -10,15 +10,15 @@ from autograder.errors import BadInput
 __all__ = ["hold_to_limits", "minus", "read_shape", "written"]
 
 MOST_AXES, MOST_ELEMENTS, LONGEST = 3, 48, 24
+SIZES = r"\s*\d{1,9}\s*(,\s*\d{1,9}\s*)*,?\s*"
 
 
 def read_shape(text: str) -> tuple[int, ...]:
     """`3, 4`, `(3, 4)`, `3` or `()` as a tuple; BadInput where the text is none of these."""
-    inside = text.strip().removeprefix("(").removesuffix(")").strip().removesuffix(",")
-    parts = [part.strip() for part in inside.split(",")] if inside else []
-    if not all(re.fullmatch("[0-9]{1,9}", part) for part in parts):
-        raise BadInput(f"{text.strip()!r} is not a shape: type whole numbers with commas between them, such as 3, 4.")
-    return tuple(int(part) for part in parts)
+    if not re.fullmatch(rf"\(\)|{SIZES}|\({SIZES}\)", text.strip(), re.ASCII):
+        how = "type whole numbers with commas between them, such as 3, 4, or () for a single number"
+        raise BadInput(f"{text.strip()!r} is not a shape: {how}.")
+    return tuple(int(size) for size in re.findall(r"\d+", text))
 
 
 def written(items: tuple[int | str, ...]) -> str:

@@ -132,11 +132,16 @@ def draw(scene: Scene) -> Drawing:
     walk = draw_walk(drawing, scene, COLUMN if wide else 0.0, 18 if wide else facts + 18)
     below = max(facts, walk) + 24
     left, top = (0.0, below) if wide else (COLUMN, 18.0)
-    drawing.words(left, top, scene.expression, bold=True)
-    grid = Grid(scene.shape, left, top + 12, drawing.width - left)
+    drawing.words(left, top, shortened(scene.expression, 80 if wide else 44), bold=True)
+    rows = scene.shape[-2] if len(scene.shape) > 1 else 1
+    grid = Grid(scene.shape, left, top + 12, drawing.width - left, min(38.0, 600 / max(rows, 1)))
     grid.draw(drawing, scene.view.array.reshape(-1).tolist(), scene.look)
     draw_storage(drawing, scene, max(grid.bottom, below - 24) + 32)
     return drawing
+
+
+def shortened(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def equation(names: tuple[str, ...], numbers: tuple[int, ...]) -> str:

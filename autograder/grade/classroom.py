@@ -1,0 +1,143 @@
+"""A class folder: what lies where in it, and what is put there before anything is graded."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from autograder.checks import exercises_of
+from autograder.course import ROOT, Chapter
+from autograder.errors import BadInput, NotebookError
+
+COURSE_ID = "gradwright"
+CONFIG = '''"""nbgrader's configuration for this class. Made once and never overwritten: change what you like.
+
+`nbgrader` finds it when it is started in this folder, and so does the formgrader.
+"""
+
+from pathlib import Path
+
+from autograder.configure import configure
+
+c = get_config()
+configure(c, Path(__file__).parent)
+
+# Seconds that one cell may take. A whole submission may take ten times as long.
+c.Execute.timeout = 30
+
+# Where learners fetch and submit, if you use nbgrader's exchange: a folder that all of them can write to.
+# c.Exchange.root = "/srv/nbgrader/exchange"
+'''
+
+
+@dataclass(frozen=True)
+class Classroom:
+    """The places in a class folder. nbgrader has its own names for most of them."""
+
+    root: Path
+
+    @property
+    def submitted(self) -> Path:
+        """submitted/<student>/<NN_name>/<name>.ipynb: what learners handed in. Only read."""
+        return self.root / "submitted"
+
+    @property
+    def source(self) -> Path:
+        """source/<NN_name>/<name>.ipynb: with answers, for `nbgrader generate_assignment`."""
+        return self.root / "source"
+
+    @property
+    def release(self) -> Path:
+        """release/<NN_name>/<name>.ipynb: what learners got. Its check cells and points are the official ones."""
+        return self.root / "release"
+
+    @property
+    def autograded(self) -> Path:
+        """autograded/<student>/<NN_name>/<name>.ipynb: after the run, as the formgrader shows it."""
+        return self.root / "autograded"
+
+    @property
+    def feedback(self) -> Path:
+        """feedback/<student>/<NN_name>/<name>.html: what goes back."""
+        return self.root / "feedback"
+
+    @property
+    def gradebook(self) -> Path:
+        return self.root / "gradebook.db"
+
+    @property
+    def grades(self) -> Path:
+        return self.root / "grades.csv"
+
+    @property
+    def config(self) -> Path:
+        return self.root / "nbgrader_config.py"
+
+    @property
+    def database(self) -> str:
+        """The gradebook's address, as SQLAlchemy and nbgrader write it."""
+        return f"sqlite:///{self.gradebook}"
+
+
+def open_classroom(folder: Path) -> Classroom:
+    """The class in an existing folder, with nbgrader's configuration in it. Raises BadInput."""
+    layout = "submitted/<student>/<NN_name>/<name>.ipynb"
+    if not folder.exists():
+        raise BadInput(f"there is no class folder {folder}: check its name, or make it and put {layout} in it.")
+    if not folder.is_dir():
+        raise BadInput(f"{folder} is a file and not a class folder: name the folder that holds {layout}.")
+    room = Classroom(folder.resolve())
+    if not room.config.exists():
+        write(room.config, CONFIG)
+    # nbgrader calls alembic by its name to make a new gradebook: it must be found when only Python's path was given.
+    scripts = str(Path(sys.executable).parent)
+    if scripts not in os.environ.get("PATH", "").split(os.pathsep):
+        os.environ["PATH"] = os.pathsep.join(filter(None, [scripts, os.environ.get("PATH")]))
+    return room
+
+
+def official(room: Classroom, chapter: Chapter) -> dict[str, Any]:
+    """The official notebook of a chapter in this class: release/, filled from course/ the first time.
+
+    Raises NotebookError where it cannot be read or asks for exercises that are not there any more: otherwise the whole
+    class would fail a check that nobody can pass.
+    """
+    path = room.release / chapter.folder / chapter.notebook
+    if not path.exists():
+        write(path, (ROOT / "course" / chapter.folder / chapter.notebook).read_text(encoding="utf-8"))
+    remedy = "restore it, or delete it and the current one from course/ takes its place"
+    try:
+        notebook = json.loads(path.read_text(encoding="utf-8"))
+        for cell in notebook["cells"]:
+            cell["source"] = "".join(cell["source"])  # on disk a list of lines, everywhere else one text
+        checks = [cell["metadata"]["gradwright"]["name"] for cell in notebook["cells"] if is_check(cell)]
+    except (ValueError, KeyError, TypeError) as error:
+        raise NotebookError(f"{path} is not a released notebook ({error}): {remedy}.") from error
+    known = {exercise.id for exercise in exercises_of(chapter.number)}
+    if unknown := [name for name in checks if name not in known]:
+        raise NotebookError(f"{path} checks {unknown[0]!r}, an exercise that this version does not have: {remedy}.")
+    return notebook
+
+
+def is_check(cell: dict[str, Any]) -> bool:
+    """Whether an official cell is one of our checks."""
+    return cell["metadata"].get("gradwright", {}).get("role") == "check"
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file whole or not at all: a run that is stopped leaves the old one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".writing-")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+        Path(name).chmod(0o644)
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

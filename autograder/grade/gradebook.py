@@ -1,0 +1,99 @@
+"""The one writer of the gradebook: nbgrader's database, as its formgrader and its commands read it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from nbformat import from_dict
+from nbgrader import utils
+from nbgrader.api import Gradebook, InvalidEntry, MissingEntry, SubmittedAssignment
+from nbgrader.preprocessors import SaveCells
+from sqlalchemy.exc import DBAPIError
+
+from autograder.course import Chapter
+from autograder.errors import BadInput, SetupError
+from autograder.grade.classroom import COURSE_ID, Classroom
+from autograder.grade.execute import Judged
+
+
+@contextmanager
+def open_gradebook(room: Classroom) -> Iterator[Gradebook]:
+    """The gradebook of a class, made when it is missing. Raises SetupError where it cannot be used."""
+    try:
+        with Gradebook(room.database, COURSE_ID) as book:
+            yield book
+    except (DBAPIError, InvalidEntry) as error:
+        reason = error.orig if isinstance(error, DBAPIError) else error
+        raise SetupError(
+            f"{room.gradebook} cannot be used ({reason}): close what else has it open, or put back a copy of it."
+        ) from error
+
+
+def register(book: Gradebook, room: Classroom, chapter: Chapter, notebook: dict[str, Any]) -> None:
+    """Enter a chapter's official cells and their points, as `nbgrader generate_assignment` does."""
+    book.update_or_create_assignment(chapter.folder)
+    names = {"notebook": chapter.name, "assignment": chapter.folder, "db_url": room.database}
+    try:
+        SaveCells().preprocess(from_dict(notebook), {"nbgrader": names})
+    except RuntimeError as error:
+        raise BadInput(
+            f"{room.release / chapter.folder} has other cells than the gradebook, which holds grades for them already: "
+            f"put the released notebook back as it was."
+        ) from error
+    book.db.expire_all()
+
+
+def record(book: Gradebook, room: Classroom, student: str, chapter: Chapter, judged: Judged) -> None:
+    """Enter the points of one submission, in one transaction.
+
+    Manual grades, extra credit and comments stay. A cell graded by hand asks to be looked at again only where its
+    automatic points have changed.
+    """
+    book.update_or_create_student(student)
+    stamp = timestamp_of(room.submitted / student / chapter.folder)
+    with book.db.no_autoflush:  # nbgrader builds a new submission piece by piece, and SQLAlchemy would warn of each
+        book.update_or_create_submission(chapter.folder, student, **({"timestamp": stamp} if stamp else {}))
+    submission = book.find_submission_notebook(chapter.name, chapter.folder, student)
+    for grade in submission.grades:
+        points = judged.points.get(grade.name)
+        if grade.manual_score is None:
+            grade.needs_manual_grade = points is None
+        elif points != grade.auto_score:
+            grade.needs_manual_grade = True
+        grade.auto_score = points
+    blank = unanswered(judged.notebook)
+    for comment in submission.comments:
+        comment.auto_comment = "No response." if comment.name in blank else None
+    book.db.commit()
+
+
+def unanswered(notebook: dict[str, Any]) -> set[str]:
+    """The answers that are still as they were released."""
+    cells = [cell for cell in from_dict(notebook).cells if utils.is_solution(cell)]
+    return {
+        cell.metadata.nbgrader["grade_id"]
+        for cell in cells
+        if cell.metadata.nbgrader.get("checksum") == utils.compute_checksum(cell)
+    }
+
+
+def timestamp_of(folder: Path) -> str:
+    """When the submission was made, where nbgrader's exchange has noted it."""
+    stamp = folder / "timestamp.txt"
+    text = stamp.read_text(encoding="utf-8").strip() if stamp.is_file() else ""
+    try:
+        utils.parse_utc(text or None)
+    except ValueError:
+        return ""
+    return text
+
+
+def find_submission(book: Gradebook, student: str, chapter: Chapter) -> SubmittedAssignment | None:
+    """The record of a submission, or None where none was ever graded."""
+    try:
+        return book.find_submission(chapter.folder, student)
+    except MissingEntry:
+        return None

@@ -1,0 +1,155 @@
+"""Submissions found and read, whatever they are called; what is no submission gets a sentence."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from autograder.course import Chapter
+from autograder.errors import BadInput, NotebookError
+from autograder.grade.classroom import Classroom
+
+LARGEST = 50 * 2**20
+"""Bytes of a notebook that is still read; the course's own are well under one million."""
+COPY_MARK = re.compile(r"[-_ ]*(\(\d+\)|copy\s?\d*|\d+)$", re.IGNORECASE)
+"""What browsers and JupyterLab put behind the name of a second copy: `start (1)`, `start-Copy1`."""
+
+
+@dataclass(frozen=True)
+class Submission:
+    """One student's work on one chapter."""
+
+    student: str
+    chapter: Chapter
+    path: Path | None
+    """The notebook, or None where none could be chosen."""
+    trouble: str = ""
+    """Why there is no notebook, in one sentence with a remedy."""
+
+    @property
+    def renamed(self) -> str:
+        """The file's name where it is not the expected one."""
+        return "" if self.path is None or self.path.name == self.chapter.notebook else self.path.name
+
+
+@dataclass
+class Intake:
+    """Everything under submitted/."""
+
+    students: list[str] = field(default_factory=list)
+    submissions: list[Submission] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    """A sentence for each thing that lies where a submission belongs and is none."""
+
+
+def collect(room: Classroom, chapters: Sequence[Chapter]) -> Intake:
+    """Find the submissions to any of `chapters`. Raises BadInput where there is none at all."""
+    found = Intake()
+    if room.submitted.exists() and not room.submitted.is_dir():
+        raise BadInput(f"{room.submitted} is a file where the folder of submissions belongs: move it away.")
+    for entry in visible(room.submitted):
+        if entry.is_dir():
+            found.students.append(entry.name)
+            collect_student(room, entry, {chapter.folder: chapter for chapter in chapters}, found)
+        else:
+            place = f"submitted/<student>/<NN_name>/{entry.name}"
+            found.remarks.append(f"submitted/{entry.name} belongs to no student: move it to {place}.")
+    if not found.submissions:
+        example = f"submitted/<student>/{chapters[0].folder}/{chapters[0].notebook}"
+        also = f" ({found.remarks[0]})" if found.remarks else ""
+        raise BadInput(
+            f"{room.root} holds no submission yet{also}: put the first at {example}; "
+            f"the notebooks to hand out are in {room.release}."
+        )
+    return found
+
+
+def collect_student(room: Classroom, folder: Path, chapters: dict[str, Chapter], found: Intake) -> None:
+    for entry in visible(folder):
+        where = entry.relative_to(room.root).as_posix()
+        if entry.name in chapters and entry.is_dir():
+            found.submissions.append(choose(room, folder.name, chapters[entry.name], entry))
+        elif entry.name in chapters:
+            found.remarks.append(f"{where} is a file where a folder belongs: move it to {where}/<name>.ipynb.")
+        elif entry.is_dir():
+            near = difflib.get_close_matches(entry.name, chapters, 1, 0.5)
+            rename = f"rename it to {near[0]}" if near else f"the chapters are {', '.join(chapters)}"
+            found.remarks.append(f"{where} is no chapter: {rename}.")
+        elif entry.suffix == ".ipynb":
+            found.remarks.append(
+                f"{where} lies beside the chapters' folders: move it into one, such as {min(chapters)}."
+            )
+
+
+def visible(folder: Path) -> list[Path]:
+    """What is in a folder, in order, without what systems and editors leave there."""
+    if not folder.is_dir():
+        return []
+    return sorted(entry for entry in folder.iterdir() if not entry.name.startswith((".", "__")))
+
+
+def choose(room: Classroom, student: str, chapter: Chapter, folder: Path) -> Submission:
+    """The notebook of a submission: the expected name, else the only one, else the only one named like a copy of it."""
+    there = [entry for entry in visible(folder) if entry.suffix.lower() == ".ipynb"]
+    exact = [path for path in there if path.name == chapter.notebook]
+    named = [path for path in there if COPY_MARK.sub("", path.stem).lower() == chapter.name]
+    where = folder.relative_to(room.root).as_posix()
+    for candidates in (exact, there, named):
+        if len(candidates) == 1:
+            return checked(student, chapter, candidates[0], folder, where)
+    if there:
+        names = ", ".join(path.name for path in there)
+        trouble = f"{where} holds {names} and none is {chapter.notebook}: rename the one that counts."
+    else:
+        trouble = f"{where} holds no notebook: it should hold {chapter.notebook}."
+    return Submission(student, chapter, None, trouble)
+
+
+def checked(student: str, chapter: Chapter, path: Path, folder: Path, where: str) -> Submission:
+    """A submission whose file is a file, is the student's own and is not huge."""
+    trouble = ""
+    if not path.resolve().is_relative_to(folder.resolve()):
+        trouble = f"{where}/{path.name} is a link to another place: put the file itself there."
+    elif not path.is_file():
+        trouble = f"{where}/{path.name} is no file: put the notebook itself there."
+    elif path.stat().st_size > LARGEST:
+        size = path.stat().st_size / 2**20
+        trouble = f"{where}/{path.name} has {size:.0f} MB, and {LARGEST >> 20} are read at most: clear its outputs."
+    return Submission(student, chapter, None if trouble else path, trouble)
+
+
+def read_cells(path: Path) -> list[dict[str, Any]]:
+    """The cells of a submitted notebook, each a dict whose `source` is text, as untrusted as they were.
+
+    Any Unicode encoding will do, with or without a byte-order mark. Raises NotebookError.
+    """
+    again = "open it in JupyterLab and save it again, or ask for the file again"
+    try:
+        content = json.loads(path.read_bytes())
+        cells = content["cells"] if content["nbformat"] >= 4 else None
+    except (ValueError, RecursionError) as error:
+        raise NotebookError(f"{path.name} is not valid JSON ({error}): {again}.") from error
+    except OSError as error:
+        raise NotebookError(f"{path.name} cannot be read ({error.strerror}): check its permissions.") from error
+    except (KeyError, TypeError) as error:
+        raise NotebookError(f"{path.name} is JSON but not a notebook: {again}.") from error
+    if not isinstance(cells, list):
+        raise NotebookError(f"{path.name} is not a notebook of format 4: {again}.")
+    if not cells:
+        raise NotebookError(f"{path.name} has no cells at all: ask for the file again.")
+    return list(readable(path, cells))
+
+
+def readable(path: Path, cells: list[Any]) -> Iterator[dict[str, Any]]:
+    for position, cell in enumerate(cells, 1):
+        source = cell.get("source") if isinstance(cell, dict) else None
+        if isinstance(source, list) and all(isinstance(line, str) for line in source):
+            source = "".join(source)
+        if not isinstance(source, str) or cell.get("cell_type") not in ("code", "markdown", "raw"):
+            raise NotebookError(f"{path.name}: cell {position} has no text or no known type: delete it and save again.")
+        yield {**cell, "source": source}

@@ -1,0 +1,143 @@
+"""A class, graded: every submission run, the gradebook written, feedback and grades.csv made."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from nbgrader.api import Gradebook
+
+from autograder.course import Chapter, chapters
+from autograder.errors import NotebookError
+from autograder.grade.classroom import Classroom, official, open_classroom, write
+from autograder.grade.execute import LEVEL, SECONDS_A_CELL, Job, Judged, judge
+from autograder.grade.export import Row, write_grades
+from autograder.grade.feedback import Page, write_page
+from autograder.grade.gradebook import open_gradebook, record, register
+from autograder.grade.intake import Submission, collect, read_cells
+from autograder.grade.restore import idle, restore
+from autograder.grade.schedule import run_all
+
+
+def grade_class(folder: Path) -> int:
+    """Grade every submission in a class folder; returns 0 when the run has come to its end.
+
+    Raises BadInput for a folder without submissions, NotebookError for a broken official notebook, SetupError for a
+    gradebook that cannot be used. A bad submission raises nothing: it gets a line and a status.
+    """
+    start = time.monotonic()
+    room = open_classroom(folder)
+    there = chapters()
+    released = {chapter: official(room, chapter) for chapter in there}
+    intake = collect(room, there)
+    for remark in intake.remarks:
+        print(f"Left out: {remark}")
+    print(LEVEL, flush=True)
+    with open_gradebook(room) as book:
+        for chapter in there:
+            register(book, room, chapter, released[chapter])
+        pages = grade_all(room, book, intake.submissions, released)
+        make_pages(pages)
+        rows = write_grades(room, book, intake, there)
+    print(summary(room, rows, time.monotonic() - start))
+    return 0
+
+
+def workers() -> int:
+    """Processes to use: one a core that this process may have."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return max(1, cores or 1)
+
+
+def seconds_a_cell(room: Classroom) -> float:
+    """The class's own limit, `c.Execute.timeout` in its nbgrader_config.py."""
+    from traitlets.config import PyFileConfigLoader
+
+    config = PyFileConfigLoader(room.config.name, path=str(room.root)).load_config()
+    return float(config.Execute.get("timeout") or SECONDS_A_CELL)
+
+
+def grade_all(
+    room: Classroom, book: Gradebook, submissions: Sequence[Submission], released: dict[Chapter, dict[str, Any]]
+) -> list[Page]:
+    """Run and record all submissions, a line each as it is done; returns the feedback pages to be made."""
+    pages: list[Page] = []
+    limit = seconds_a_cell(room)
+    by_folder = {chapter.folder: chapter for chapter in released}
+    total = len(submissions)
+
+    def say(student: str, chapter: Chapter, news: str) -> None:
+        pages.append(Page(room.root, student, chapter.folder, chapter.name))
+        print(f"[{len(pages):>{len(str(total))}}/{total}] {student}  {chapter.folder}  {news}", flush=True)
+
+    def jobs() -> Iterator[Job]:
+        for each in submissions:
+            try:
+                if each.path is None:
+                    raise NotebookError(each.trouble)
+                notebook = restore(read_cells(each.path), released[each.chapter])
+            except NotebookError as error:
+                say(each.student, each.chapter, f"unreadable: {error}")
+                pages[-1] = Page(room.root, each.student, each.chapter.folder, each.chapter.name, str(error))
+                continue
+            skipped = idle(notebook, released[each.chapter])
+            yield Job(each.student, each.chapter.number, each.chapter.folder, notebook, skipped, limit)
+
+    renamed = {(each.student, each.chapter): each.renamed for each in submissions}
+    for job, judged in run_all(judge, jobs(), workers(), lost):
+        chapter = by_folder[job.chapter]
+        path = room.autograded / job.student / chapter.folder / chapter.notebook
+        write(path, json.dumps(judged.notebook, ensure_ascii=False, indent=1, sort_keys=True) + "\n")
+        record(book, room, job.student, chapter, judged)
+        file = renamed[job.student, chapter]
+        say(job.student, chapter, news(judged) + (f" (found as {file})" if file else ""))
+    return pages
+
+
+def lost(job: Job) -> Judged:
+    """The result of a job whose process was killed twice from outside."""
+    points = {
+        cell["metadata"]["nbgrader"]["grade_id"]: None
+        for cell in job.notebook["cells"]
+        if cell["metadata"].get("nbgrader", {}).get("grade")
+    }
+    return Judged(job.notebook, points, "its process was killed twice: is the machine out of memory? Grade again.")
+
+
+def news(judged: Judged) -> str:
+    """What a progress line says of a submission that was run."""
+    if judged.trouble:
+        return f"error: {judged.trouble}"
+    most = sum(
+        cell["metadata"]["nbgrader"]["points"]
+        for cell in judged.notebook["cells"]
+        if cell["metadata"].get("nbgrader", {}).get("points")
+    )
+    earned = sum(points or 0 for points in judged.points.values())
+    by_hand = sum(points is None for points in judged.points.values())
+    also = f", {by_hand} to grade by hand" if by_hand else ""
+    return f"{earned:g}/{most:g}{also}  {judged.seconds:.1f} s"
+
+
+def make_pages(pages: Sequence[Page]) -> None:
+    """Write all feedback pages; a line for each that could not be made."""
+    for page, trouble in run_all(
+        write_page, pages, workers(), lambda page: "its process was killed twice: grade again."
+    ):
+        if trouble:
+            print(f"{page.student}  {page.chapter}  {trouble}")
+
+
+def summary(room: Classroom, rows: Sequence[Row], seconds: float) -> str:
+    counts = Counter(row.status for row in rows)
+    students = len({row.student for row in rows})
+    statuses = ", ".join(f"{count} {status}" for status, count in counts.most_common())
+    return (
+        f"{students} students in {seconds:.0f} s: {statuses}.\n"
+        f"Grades: {room.grades}\nFeedback: {room.feedback}\nGradebook: {room.gradebook}"
+    )

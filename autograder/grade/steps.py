@@ -1,0 +1,66 @@
+"""The repairs of this package as steps of nbgrader's own commands, for who runs `nbgrader autograde` by hand."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from nbformat import NotebookNode, from_dict
+from nbgrader.api import Gradebook
+from nbgrader.plugins import ExportPlugin
+from nbgrader.preprocessors import NbGraderPreprocessor
+
+from autograder.course import chapters
+from autograder.grade.classroom import Classroom
+from autograder.grade.export import write_grades
+from autograder.grade.intake import choose, collect, readable
+from autograder.grade.outputs import tidy
+from autograder.grade.restore import restore
+
+
+class RestoreCells(NbGraderPreprocessor):
+    """First of `c.Autograde.sanitize_preprocessors`: official cells where they were lost, doubled or changed."""
+
+    def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
+        names = resources["nbgrader"]
+        path = (
+            Path("release") / names["assignment"] / f"{names['notebook']}.ipynb"
+        )  # nbgrader works in the class folder
+        official = json.loads(path.read_text(encoding="utf-8"))
+        return from_dict(restore(readable(path, nb.cells), official)), resources
+
+
+class TidyOutputs(NbGraderPreprocessor):
+    """After Execute in `c.Autograde.autograde_preprocessors`: no warning in a check cell costs its points, and nothing
+    that a cell shows can run in the browser of whoever looks at it."""
+
+    def preprocess_cell(self, cell: NotebookNode, resources: Any, index: int) -> tuple[NotebookNode, Any]:
+        if cell.cell_type == "code":
+            plain = json.loads(json.dumps(cell))
+            tidy(plain)
+            cell.outputs = from_dict(plain["outputs"])
+        return cell, resources
+
+
+class GradesCsv(ExportPlugin):
+    """`nbgrader export`: CLASS/grades.csv as `autograder grade` writes it, after grading by hand for instance."""
+
+    def export(self, gradebook: Gradebook) -> None:
+        room = Classroom(Path.cwd())
+        write_grades(room, gradebook, collect(room, chapters()), chapters())
+
+
+def name_as_expected(assignment: str, student: str, notebooks: Sequence[str]) -> None:
+    """The `pre_convert_hook` of Autograde: give a renamed notebook its expected name beside it, and use that copy."""
+    folder = Path(notebooks[0]).parent
+    chapter = next((each for each in chapters() if each.folder == folder.name), None)
+    if chapter is None:
+        return
+    room = Classroom(folder.parents[2])
+    found = choose(room, folder.parent.name, chapter, folder)
+    if found.path is not None and found.renamed:
+        copy = shutil.copy(found.path, folder / chapter.notebook)
+        notebooks[:] = [str(copy)]  # nbgrader's own list: it goes on with what is in it

@@ -1,0 +1,25 @@
+"""An instructor's class folder: made when none is named and the default one is missing, then graded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from autograder.course import ROOT
+
+__all__ = ["grade"]
+
+
+def grade(named: str | None, root: Path = ROOT) -> int:
+    """Grade the class in a folder, or in autograder/class, where a sample class is made first if nothing is there.
+
+    Returns 0. Raises BadInput for a folder that is no class.
+    """
+    from autograder.build.sample import add_sources, make_sample
+    from autograder.grade.classroom import open_classroom
+    from autograder.grade.run import grade_class
+
+    folder = Path(named) if named else root / "autograder" / "class"
+    if not named and not folder.exists():
+        print(make_sample(folder), flush=True)
+    add_sources(open_classroom(folder).source)
+    return grade_class(folder)
