@@ -32,7 +32,7 @@ gradwright.chapter(1)
 
 # %% given="imports"
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import lru_cache, reduce
 from itertools import combinations
 from math import prod
 from operator import index as as_integer
@@ -241,7 +241,7 @@ check("tensor-unravel", unravel_index)
 # on it. It is complete from here on; a method whose function is yours to write says so when you call it.
 
 
-# %% given="storage"
+# %% given="shared-storage"
 class Storage:
     """Flat memory, shared by all views of it."""
 
@@ -1225,6 +1225,13 @@ def broadcast_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
 
 # %% check="tensor-broadcast-shape"
 check("tensor-broadcast-shape", broadcast_shape)
+
+
+# %% given="broadcast-shapes"
+def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape that any number of shapes broadcast to."""
+    return reduce(broadcast_shape, shapes, ())
+
 
 # %% [markdown]
 # How can one element be read many times without being copied? By not walking: **an axis with stride 0**. However often
