@@ -88,15 +88,15 @@ def value_causes(got: np.ndarray, wanted: np.ndarray, arrays: Arrays) -> Iterato
 
 
 def scaled(got: np.ndarray, wanted: np.ndarray, arrays: Arrays) -> Iterator[str]:
-    """A constant factor or offset; a factor that is the size of something says so."""
+    """A constant factor or offset. That it is the size of something is believed where it follows that size."""
     if wanted.dtype.kind not in "fiu" or got.dtype.kind not in "fiu":
         return
     at = np.unravel_index(np.argmax(np.abs(wanted)), wanted.shape)
     if wanted[at] and got[at]:
         factor = float(got[at]) / float(wanted[at])
         if factor not in (1.0, -1.0) and equal(got.astype(float), factor * wanted.astype(float)):
-            yield from size_of(factor, arrays)
             yield f"The right answer times {factor:.4g}."
+            yield from size_of(factor, arrays)
     offset = float(got[at]) - float(wanted[at])
     if offset and equal(got.astype(float), wanted.astype(float) + offset):
         yield f"The right answer plus {offset:.4g}."

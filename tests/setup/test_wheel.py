@@ -32,7 +32,7 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     junk = shutil.ignore_patterns("__pycache__", "class", ".ipynb_checkpoints")
     for name in ["autograder", "course/gradwright"]:
         shutil.copytree(ROOT / name, root / name, ignore=junk)
-    for name in ["pyproject.toml", "LICENSE"]:
+    for name in ["pyproject.toml", "LICENSE", "README.md"]:
         shutil.copy(ROOT / name, root)
     for name in PLANTED:
         (root / name).parent.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,432 @@
+"""Verdicts: what is right, what is wrong and why, and one sentence for what cannot be an answer."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from autograder.checks.exercise import exercises_of, find, record_files
+from autograder.checks.judge import assess, judge
+from autograder.checks.run import Outcome, Raised, run_probe
+from autograder.checks.stored import Reference, read_reference
+from autograder.errors import BadInput
+from tests.checks.small_exercise import make_exercise, make_reference, verdict_on
+
+
+def sum_of_both(a, b):
+    return a + b
+
+
+def halved(a, b):
+    """It is half of what it should be."""
+    return (a + b) / 2
+
+
+def first_only(a, b):
+    """Only `a` is in it."""
+    return a * 1.0
+
+
+def refuses_squares(a, b):
+    """It raises where both axes have one size."""
+    if a.shape[0] == a.shape[1]:
+        raise ValueError
+    return a + b
+
+
+KNOWN = {"halved": halved, "first_only": first_only, "refuses_squares": refuses_squares}
+
+
+def judged(answer, **changes):
+    return verdict_on(answer, sum_of_both, make_exercise(**changes), **KNOWN)
+
+
+def mistakes(verdict):
+    return [cause.mistake for cause in verdict.causes]
+
+
+# Right
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        sum_of_both,
+        lambda a, b: b + a,
+        lambda a, b: (a + b).tolist(),
+        lambda a, b: np.asfortranarray(a + b),
+        lambda a, b: np.ma.masked_array(a + b),
+        lambda a, b: (a + b) * (1 + 1e-9),
+    ],
+)
+def test_a_right_answer_is_right_whatever_its_style(answer):
+    verdict = judged(answer)
+    assert verdict.right
+    assert verdict.points == 2
+    assert verdict.state == "right: 11 of 11 cases"
+    assert (verdict.causes, verdict.failing) == ((), ())
+
+
+def test_a_right_answer_that_prints_and_warns_is_right_and_shows_it():
+    def answer(a, b):
+        print("looking at", a.shape)
+        np.log(np.array(0.0))
+        return a + b
+
+    verdict = judged(answer)
+    assert verdict.right
+    assert "printed  looking at (3, 4)" in verdict.text()
+    assert "warned   RuntimeWarning: divide by zero encountered in log" in verdict.text()
+
+
+# Wrong
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_a_known_mistake_is_named_by_its_sentence(name):
+    verdict = judged(KNOWN[name])
+    assert not verdict.right
+    assert verdict.points == 0
+    assert mistakes(verdict) == [name]
+    assert verdict.causes[0].text == KNOWN[name].__doc__
+
+
+def test_a_mistake_in_other_words_is_named_too():
+    verdict = judged(lambda x, y: 0.5 * x + 0.5 * y)
+    assert mistakes(verdict) == ["halved"]
+    assert verdict.causes[0].seen == 11
+
+
+def test_an_answer_that_is_wrong_in_some_cases_names_the_mistake_of_those():
+    def answer(a, b):
+        return halved(a, b) if len(a) > 2 else a + b
+
+    verdict = judged(answer)
+    failing = [r for r in verdict.results if len(r.case.arrays["a"]) > 2]
+    assert 0 < len(failing) < 11
+    assert list(verdict.failing) == failing
+    assert verdict.state == f"not yet: {11 - len(failing)} of 11 cases"
+    assert mistakes(verdict) == ["halved"]
+
+
+def test_the_case_that_is_shown_is_one_that_the_cause_explains():
+    def answer(a, b):
+        return np.sin(a) if a.shape == (3, 4) else halved(a, b)
+
+    verdict = judged(answer)
+    assert verdict.failing[0].case.name == "a matrix of shape (3, 4)"
+    assert mistakes(verdict) == ["halved"]
+    assert "case     a matrix of shape (2, 5)" in verdict.text()
+
+
+def test_a_mistake_that_would_have_spoilt_what_is_right_is_not_named():
+    def answer(a, b):
+        return halved(a, b) if a.shape == (2, 5) else a + b
+
+    verdict = judged(answer, draw=lambda rng: (3, 3))
+    assert len(verdict.failing) == 1
+    assert mistakes(verdict) == [""]
+    assert verdict.causes[0].text == "The right answer times 0.5."
+
+
+def test_only_a_single_case_may_have_two_causes():
+    def one(a, b):
+        """It is one where the sum is small."""
+        return np.where(abs(a + b) < 1e9, 1.0, 0.0)
+
+    def also_one(a, b):
+        """It is one wherever it is less than two squares."""
+        return np.where(a + b < 1e9, 1.0, 0.0)
+
+    exercise = make_exercise()
+    reference = make_reference(exercise, sum_of_both, {"one": one, "also_one": also_one})
+    case = reference.cases[0]
+    single = Reference((case,), reference.sentences)
+    assert mistakes(assess(exercise, single, [run_probe(exercise, one, case.arrays, None)])) == ["one", "also_one"]
+
+
+def test_mistakes_are_told_apart_by_the_cases_that_are_right():
+    """On square matrices `refuses_squares` raises and `shape_of_a` does not: neither is taken for the other."""
+    assert mistakes(judged(refuses_squares)) == ["refuses_squares"]
+
+    def refuses_everything(a, b):
+        raise ValueError
+
+    assert mistakes(judged(refuses_everything)) == []
+
+
+def test_a_wrong_answer_that_is_nothing_known_gets_no_cause():
+    verdict = judged(lambda a, b: np.sin(a) + np.cos(b))
+    assert len(verdict.failing) == 11
+    assert verdict.causes == ()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda a, b: None,
+        lambda a, b: "text",
+        lambda a, b: float("nan"),
+        lambda a, b: np.full(a.shape, np.nan),
+        lambda a, b: a + b + 1e-6,
+        lambda a, b: (a + b).astype("f4"),
+        lambda a, b: (a + b)[None],
+        lambda a, b: np.zeros((0,)),
+        lambda a, b: (a + b) + 0j,
+        lambda a, b: (x for x in a + b),
+        lambda a, b: a.__iadd__(b),
+        lambda a, b: 1 / 0,
+        lambda a: a,
+    ],
+)
+def test_a_wrong_answer_is_wrong_in_every_case(answer):
+    verdict = judged(answer)
+    assert not verdict.right
+    assert verdict.points == 0
+    assert len(verdict.failing) == verdict.total == 11
+
+
+def test_one_wrong_element_in_one_case_is_enough():
+    def answer(a, b):
+        out = a + b
+        if a.shape == (5, 3):
+            out[4, 2] += 1e-5
+        return out
+
+    verdict = judged(answer, draw=lambda rng: (2, 2))
+    assert verdict.state == "not yet: 10 of 11 cases"
+    assert "at [4, 2]" in verdict.text()
+    assert verdict.points == 0
+
+
+def test_an_input_changed_in_place_is_wrong_even_where_the_values_are_right():
+    def answer(a, b):
+        a += b
+        return a
+
+    verdict = judged(answer)
+    assert len(verdict.failing) == 11
+    assert not any(result.differences for result in verdict.failing)
+    assert "changed in place" in verdict.text()
+
+
+def test_a_case_that_answers_is_shown_before_one_that_raises():
+    def answer(a, b):
+        if a.shape == (3, 4):
+            raise IndexError("first")
+        return np.sin(a)
+
+    assert "raised" not in judged(answer).text()
+
+
+# Not written yet
+
+
+def stub(number, name):
+    def answer(a, b):
+        raise NotImplementedError(f"Exercise {number}: {name}")
+
+    return answer
+
+
+def test_an_untouched_exercise_is_not_implemented_yet():
+    verdict = judged(stub("0.3", "small"))
+    assert verdict.state == "not implemented yet"
+    assert (verdict.right, verdict.points, verdict.failing) == (False, 0, ())
+
+
+def test_an_exercise_that_calls_an_untouched_one_is_blocked_by_it():
+    verdict = judged(stub("0.1", "dot_loop"))
+    assert verdict.state == "blocked by 0.1 dot_loop"
+    assert "Do 0.1 dot_loop first: small calls it" in verdict.text()
+    assert (verdict.right, verdict.points) == (False, 0)
+
+
+def test_an_exercise_that_is_blocked_in_its_last_case_is_blocked():
+    def answer(a, b):
+        return stub("0.1", "dot_loop")(a, b) if a.shape == (5, 3) else a + b
+
+    assert judged(answer).state == "blocked by 0.1 dot_loop"
+
+
+def test_not_implemented_in_other_words_is_an_exception_like_any_other():
+    def answer(a, b):
+        raise NotImplementedError("later")
+
+    verdict = judged(answer)
+    assert verdict.state == "not yet: 0 of 11 cases"
+    assert "raised   NotImplementedError: later" in verdict.text()
+
+
+# Outcomes that came from elsewhere
+
+
+def test_a_case_without_an_outcome_is_not_right():
+    exercise = make_exercise()
+    reference = make_reference(exercise, sum_of_both)
+    outcomes = [Outcome(case.wanted) for case in reference.cases]
+    assert assess(exercise, reference, outcomes).right
+    for some in (outcomes[:-1], outcomes[:1], []):
+        verdict = assess(exercise, reference, some)
+        assert not verdict.right
+        assert verdict.state == f"not yet: {len(some)} of 11 cases"
+        assert "Some cases have not been run." in verdict.text()
+
+
+def test_nothing_to_compare_with_is_not_right():
+    assert not assess(make_exercise(), Reference((), {}), []).right
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        Outcome(),
+        Outcome({"x": np.zeros((3, 4))}),
+        Outcome({"y": np.zeros((3, 4), "i4,f8")}),
+        Outcome({"y": np.zeros((3, 4), "M8[s]")}),
+        Outcome({"y": np.zeros((3, 4), "S3")}),
+        Outcome({"y": np.zeros((3, 4), object)}),
+        Outcome({"y": np.full((3, 4), "<b>")}),
+        Outcome(raised=Raised("", "", "")),
+    ],
+)
+def test_any_outcome_at_all_is_judged_and_shown(outcome):
+    exercise = make_exercise()
+    reference = make_reference(exercise, sum_of_both, KNOWN)
+    verdict = assess(exercise, reference, [outcome] * 11)
+    assert verdict.points == 0
+    assert verdict.text() and verdict.html()
+
+
+# What cannot be an answer
+
+
+def message(call):
+    with pytest.raises(BadInput) as caught:
+        call()
+    text = str(caught.value)
+    assert "\n" not in text
+    assert len(text) < 300
+    return text
+
+
+def judge_real(exercise_id, target):
+    return lambda: judge(find(exercise_id), target, None)
+
+
+def test_the_result_of_a_call_is_refused():
+    text = message(judge_real("start-dot", np.float64(31.0)))
+    assert text == (
+        'start-dot asks for dot itself and got 31.0 (float64): write check("start-dot", dot), without calling it'
+    )
+
+
+@pytest.mark.parametrize("target", ["dot", None, [1, 2], np.zeros((50, 50)), "x" * 10**6, Ellipsis])
+def test_what_cannot_be_called_is_refused_in_a_short_sentence(target):
+    assert message(judge_real("start-dot", target)).endswith('write check("start-dot", dot), without calling it')
+
+
+def test_what_cannot_even_be_shown_is_refused():
+    class Hostile:
+        def __repr__(self):
+            raise ZeroDivisionError
+
+    assert "without calling it" in message(judge_real("start-dot", Hostile()))
+
+
+def test_a_class_is_refused_where_a_function_is_asked_for():
+    class Dot:
+        pass
+
+    text = message(judge_real("start-dot", Dot))
+    assert text == 'start-dot asks for a function and got the class Dot: write check("start-dot", dot)'
+
+
+def test_a_function_is_refused_where_a_class_is_asked_for():
+    exercise = make_exercise(kind="class", name="Small")
+    text = message(lambda: judge(exercise, sum_of_both, None))
+    assert text == 'start-small asks for a class and got sum_of_both: write check("start-small", Small)'
+
+
+def test_the_answer_to_another_exercise_is_refused():
+    def dot_loop(a, b):
+        return 0.0
+
+    dot_loop.__qualname__ = "dot_loop"
+    text = message(judge_real("start-dot", dot_loop))
+    assert text == ('start-dot asks for dot and got dot_loop, which is exercise 0.1: write check("start-dot", dot)')
+
+
+@pytest.mark.parametrize(
+    "wanted, hint",
+    [
+        ("start-dots", "did you mean 'start-dot'?"),
+        ("dot_loop", "did you mean 'start-dot-loop'?"),
+        ("Start-Dot", "did you mean 'start-dot'?"),
+        ("start-", "did you mean 'start-dot'?"),
+        ("start-qqqqqqqqqqqqqqqqqqqqqqq", "there are start-dot-loop, start-dot"),
+    ],
+)
+def test_an_unknown_exercise_gets_a_suggestion(wanted, hint):
+    assert message(lambda: find(wanted)) == f"there is no exercise {wanted!r}: {hint}"
+
+
+@pytest.mark.parametrize("wanted", ["", "漢字", "no such exercise anywhere at all", "../start-dot", "start-dot\n"])
+def test_any_other_text_is_refused_with_what_there_is(wanted):
+    assert message(lambda: find(wanted)).startswith(f"there is no exercise {wanted!r}: ")
+
+
+@pytest.mark.parametrize("wanted", [3, None, sum_of_both, ["start-dot"], b"start-dot"])
+def test_a_name_that_is_no_text_is_refused(wanted):
+    assert 'write check("start-dot", dot)' in message(lambda: find(wanted))
+
+
+@pytest.mark.parametrize("chapter", [99, -1, "start", None])
+def test_a_chapter_without_exercises_is_refused_with_those_that_have_some(chapter):
+    assert message(lambda: exercises_of(chapter)).startswith(f"chapter {chapter!r} has no exercises here: those with ")
+
+
+# Records
+
+
+def test_every_record_is_found_by_its_id_and_numbered_in_order():
+    for chapter in record_files():
+        for position, exercise in enumerate(exercises_of(chapter), 1):
+            assert find(exercise.id) is exercise
+            assert exercise.number == f"{chapter}.{position}"
+            assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+", exercise.id)
+            assert all(needed in {e.id for e in exercises_of(chapter)} for needed in exercise.needs)
+
+
+def test_cases_are_the_same_on_every_call_and_other_with_another_seed():
+    exercise = make_exercise()
+    first, again, other = (exercise.make_cases(seed) for seed in (0, 0, 1))
+    for one, two in zip(first, again, strict=True):
+        assert one.name == two.name
+        assert all(np.array_equal(one.arrays[n], two.arrays[n]) for n in one.arrays)
+    assert not any(np.array_equal(a.arrays["a"], b.arrays["a"]) for a, b in zip(first, other, strict=True))
+
+
+def test_a_new_case_changes_no_other():
+    exercise = make_exercise()
+    more = make_exercise(cases={"a new one": (2, 2), **exercise.cases})
+    before = {case.name: case.arrays for case in exercise.make_cases(0)}
+    for case in more.make_cases(0):
+        if case.name != "a new one":
+            assert all(np.array_equal(case.arrays[n], before[case.name][n]) for n in case.arrays)
+
+
+def test_stored_cases_are_read_once_and_never_changed_by_an_answer():
+    exercise = find("start-dot")
+    reference = read_reference(exercise)
+
+    def answer(a, b):
+        a[...] = 0
+        b[...] = 0
+        return 0.0
+
+    before = [case.arrays["a"].copy() for case in reference.cases]
+    assert not judge(exercise, answer, None, reference).right
+    assert all(np.array_equal(case.arrays["a"], a) for case, a in zip(reference.cases, before, strict=True))
