@@ -86,8 +86,8 @@ for axes in (line, grid):
 # step along the last axis is then one place. A step along the axis before it skips one whole last axis, and so on:
 # every stride is the product of all sizes to its right. For shape `(2, 3, 4)` the strides are `(12, 4, 1)`.
 #
-# Row-major is a habit, not a law. Fortran, MATLAB and most BLAS libraries let the *first* index run fastest. With strides
-# it makes no difference to anybody who reads: the rule is the same, only the numbers differ.
+# Row-major is a habit, not a law. Fortran, MATLAB and most BLAS libraries let the *first* index run fastest. With
+# strides it makes no difference to anybody who reads: the rule is the same, only the numbers differ.
 #
 # One convention for later: a tensor with no elements still has strides, and an axis of size 0 counts as 1 in the
 # product, so that no stride becomes 0. PyTorch does the same.
@@ -247,8 +247,8 @@ check("tensor-unravel", unravel_index)
 # hundred places for each of these, and the place that was forgotten loses its gradient silently. With a door there is
 # one place.
 #
-# The class is given, folded below. Read `Strided` now: it is short, and the rest hangs on it. The class is complete from
-# here on; a method whose function is yours to write says so when you call it.
+# The class is given, folded below. Read `Strided` now: it is short, and the rest hangs on it. The class is complete
+# from here on; a method whose function is yours to write says so when you call it.
 
 
 # %% given="shared-storage"
@@ -422,6 +422,8 @@ class Views:
         shape = unpack(shape)
         added = len(shape) - self.ndim
         shape = tuple(self.shape[i - added] if n == -1 and i >= added else n for i, n in enumerate(shape))
+        if min(shape, default=0) < 0:
+            raise ValueError(f"expand to {shape}: -1 keeps the size of an axis, and an axis that is new has none")
         return self.apply(broadcast_to, self, shape=shape)
 
     def broadcast_to(self, shape: tuple[int, ...]) -> Self:
@@ -698,7 +700,8 @@ class Conversions:
 
     def __repr__(self) -> str:
         text = np.array2string(self.array, precision=4, separator=", ", prefix="tensor(", threshold=1000)
-        note = "" if self.dtype in (float32, int64, bool_) else f", dtype={self.dtype}"
+        note = "" if self.numel() else f", size={self.shape}"
+        note += "" if self.dtype in (float32, int64, bool_) else f", dtype={self.dtype}"
         return f"tensor({text}{note})"
 
     def __getattr__(self, name: str) -> Any:
@@ -1075,10 +1078,10 @@ for name, y in [("column", column), ("corners", corners), ("again", again)]:
 # number of elements at an even distance. `x` is a single block of 12 with stride 1; `x.T` is two blocks, 4 with
 # stride 1 and 3 with stride 4.
 #
-# **Split.** Cut the blocks into the new axes, from the right. A block of 12 with stride 1 gives `(2, 6)` or
-# `(3, 2, 2)`: the last axis gets the block's stride, and the block that remains is shorter by that factor and walks in steps larger
-# by that factor. A new axis has to fit into what is left of one block, without remainder. If it does not, it would have
-# to bend round a corner, and there is no such view.
+# **Split.** Cut the blocks into the new axes, from the right. A block of 12 with stride 1 gives `(2, 6)` or `(3, 2,
+# 2)`: the last axis gets the block's stride, and the block that remains is shorter by that factor and walks in steps
+# larger by that factor. A new axis has to fit into what is left of one block, without remainder. If it does not, it
+# would have to bend round a corner, and there is no such view.
 #
 # For example, shape `(2, 3, 4)` with strides `(40, 4, 1)` has the blocks 2 with stride 40 and 12 with stride 1. As
 # `(2, 6, 2)` it can be seen, with strides `(40, 2, 1)`. As `(6, 4)` it cannot: 4 fits into the 12 and leaves 3 with
@@ -1339,11 +1342,11 @@ def add_by_loop(a, b):
 add_by_loop(tensor([[1.0], [2.0]]), tensor([10.0, 20.0, 30.0]))
 
 # %% [markdown]
-# It is right for every view there is, for transposed ones, broadcast ones and empty ones, and there is nothing in it that
-# you have not written. It also takes several microseconds an element, and a modest layer has a hundred
-# thousand. So the kernels below, given, hand the whole walk to NumPy: `t.array` is the same memory under the same
-# shape, strides and offset, and NumPy's loop over it is compiled. Nothing else changes. `calculate` holds the two questions
-# that every elementwise kernel has to ask first: do the shapes fit, and what is the dtype of the result?
+# It is right for every view there is, for transposed ones, broadcast ones and empty ones, and there is nothing in it
+# that you have not written. It also takes several microseconds an element, and a modest layer has a hundred thousand.
+# So the kernels below, given, hand the whole walk to NumPy: `t.array` is the same memory under the same shape, strides
+# and offset, and NumPy's loop over it is compiled. Nothing else changes. `calculate` holds the two questions that
+# every elementwise kernel has to ask first: do the shapes fit, and what is the dtype of the result?
 
 
 # %% given="kernels"
@@ -1541,8 +1544,8 @@ plt.show()
 
 # %% [markdown]
 # The curve of `add` is flat up to some thousand elements. There the kernel is not what you pay for: Python walks from
-# the method through the door to the function, asks about shapes and dtypes, and makes a new tensor. That is two or three
-# microseconds a call, and no kernel can be faster. Large operations do not notice; a network of many tiny ones
+# the method through the door to the function, asks about shapes and dtypes, and makes a new tensor. That is two or
+# three microseconds a call, and no kernel can be faster. Large operations do not notice; a network of many tiny ones
 # consists of nothing else.
 #
 # ### Reductions
