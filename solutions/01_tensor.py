@@ -950,21 +950,26 @@ WHOLE = slice(None)
 
 def expand_key(key: Any, ndim: int) -> list:
     """What stands in the brackets as a list: a number or slice for each of `ndim` axes, and None for new axes."""
-    items = [check_item(item) for item in key] if isinstance(key, tuple) else [check_item(key)]
-    missing = ndim - sum(item is not None and item is not Ellipsis for item in items)
-    if missing < 0:
-        raise IndexError(f"{ndim - missing} indices are too many for {ndim} axes")
-    dots = [i for i, item in enumerate(items) if item is Ellipsis]
-    if len(dots) > 1:
-        raise IndexError("a key can hold only one `...`")
-    i = dots[0] if dots else len(items)
-    return items[:i] + [WHOLE] * missing + items[i + 1 :]
+    items, dots, used = [], None, 0
+    for item in key if isinstance(key, tuple) else (key,):
+        if item is Ellipsis:
+            if dots is not None:
+                raise IndexError("a key can hold only one `...`")
+            dots = len(items)
+        elif item is None:
+            items.append(None)
+        else:
+            items.append(item if type(item) is slice else as_number(item))
+            used += 1
+    if used > ndim:
+        raise IndexError(f"{used} indices are too many for {ndim} axes")
+    end = len(items) if dots is None else dots
+    items[end:end] = [WHOLE] * (ndim - used)
+    return items
 
 
-def check_item(item: Any) -> int | slice | None:
-    """The item, numbers of any whole kind as int. Lists, arrays and masks of indices come in chapter 03."""
-    if item is None or item is Ellipsis or isinstance(item, slice):
-        return item
+def as_number(item: Any) -> int:
+    """A whole number of any kind as int. Lists, arrays and masks of indices come in chapter 03."""
     if isinstance(item, bool) or not hasattr(item, "__index__") or getattr(item, "ndim", 0):
         kind = type(item).__name__
         raise TypeError(f"an index is a whole number, a slice, None or `...`, and this one is a {kind}: {item!r:.40}")
