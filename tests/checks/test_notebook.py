@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from IPython.utils.capture import capture_output
 from autograder.checks import notebook
 from autograder.checks.exercise import find
 from autograder.checks.notebook import begin, check
+from autograder.checks.verdict import Verdict
 from autograder.errors import BadInput, CheckFailed
 
 NO_FRAMEWORK = object()
@@ -81,15 +83,12 @@ def test_any_other_answer_shows_its_verdict_and_fails(begun, capsys, answer, sta
 
 def test_the_framework_of_the_session_reaches_the_probe(begun, monkeypatch):
     seen = []
-    monkeypatch.setattr(
-        notebook, "judge", lambda exercise, target, framework: seen.append(framework) or right(exercise)
-    )
 
-    def right(exercise):
-        from autograder.checks.verdict import Verdict
+    def judge(exercise, target, framework):
+        seen.append(framework)
+        return Verdict(exercise, (), 1, missing=exercise.title)
 
-        return Verdict(exercise, (), 1, missing="0.2 dot")
-
+    monkeypatch.setattr(notebook, "judge", judge)
     with pytest.raises(CheckFailed):
         check("start-dot", dot)
     assert seen == [NO_FRAMEWORK]
@@ -102,8 +101,6 @@ def test_a_notebook_that_changed_since_it_was_loaded_is_told(capsys):
 
 
 def test_what_an_exercise_builds_on_is_named_until_its_check_has_passed(begun, monkeypatch, capsys):
-    from dataclasses import replace
-
     needing = replace(find("start-dot"), needs=("start-dot-loop",))
     monkeypatch.setattr(notebook, "find", lambda wanted: needing if wanted == "start-dot" else find(wanted))
     sentence = "It builds on 0.1 dot_loop, whose check has not passed in this session."
