@@ -28,6 +28,10 @@ ALLOWED = {
         *("autograder.grade", "autograder.checks", "autograder.course", "autograder.errors"),
         "gradwright",
     ),
+    "autograder.bench": (
+        *("autograder.bench", "autograder.checks", "autograder.course", "autograder.errors"),
+        "gradwright",
+    ),
     "autograder": OURS,  # commands: whatever they call
 }
 """Part of the tree, and what of ours it may import. The longest name that fits a module counts."""
