@@ -1,7 +1,7 @@
 # On Windows, where there is no make: py autograder\bootstrap.py learn (or test, grade, build, references).
 PYTHON ?= python3
 SET_UP := $(PYTHON) autograder/bootstrap.py
-.PHONY: help learn test grade build references clean
+.PHONY: help learn test grade build references bench clean
 
 help:        ## this list
 	@sed -n 's/^\([a-z]*\): *## /  make \1: /p' Makefile
@@ -15,5 +15,7 @@ build:       ## set up and build the notebooks in course/ from solutions/
 	@$(SET_UP) build
 references:  ## set up, install PyTorch and rebuild the reference values, comparing them with the stored ones
 	@$(SET_UP) references
+bench:       ## set up and time the framework beside NumPy; pictures and numbers go to .bench/
+	@$(SET_UP) bench
 clean:       ## remove what set-up and tools made; work/ and classes stay
-	@rm -rf .venv .venv.lock .pytest_cache .ruff_cache .hypothesis dist
+	@rm -rf .venv .venv.lock .pytest_cache .ruff_cache .hypothesis .bench dist

@@ -47,6 +47,8 @@ def parser() -> argparse.ArgumentParser:
     command("references", references, "rebuild the reference values with PyTorch and compare them with the stored ones")
     one = command("mistakes", mistakes, "check that known mistakes are caught and named, and alternatives accepted")
     one.add_argument("--json", action="store_true", help="print JSON in place of the table")
+    one = command("bench", bench, "time the framework beside NumPy, in one run: a table, and a picture in .bench/")
+    one.add_argument("names", nargs="*", metavar="NAME", help="a benchmark (default: all)")
     return top
 
 
@@ -100,6 +102,12 @@ def mistakes(options: argparse.Namespace) -> int:
     from autograder.build.mistakes import report
 
     return report(as_json=options.json)
+
+
+def bench(options: argparse.Namespace) -> int:
+    from autograder.bench import bench
+
+    return bench(options.names)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,8 @@ from autograder.errors import BadInput
 
 __all__ = ["copy_missing", "fresh", "learn"]
 
+SETTINGS = Path(__file__).parent / "lab_settings"
+"""JupyterLab's settings where they differ from its own: no question about news on the first start."""
 HIDDEN = {".ipynb_checkpoints", "__pycache__"}
 
 
@@ -28,7 +30,7 @@ def learn(port: int | None = None, browser: bool = True, root: Path = ROOT) -> i
     copied = copy_missing(root)
     folders = ", ".join(sorted({path.parts[0] for path in copied}))
     print(f"Copied to work/: {folders}." if copied else "work/ has a copy of every chapter; nothing was copied.")
-    return hand_over(lab_command(port, browser, root), os.environ)
+    return hand_over(lab_command(port, browser, root), lab_environment())
 
 
 def copy_missing(root: Path) -> list[Path]:
@@ -101,10 +103,16 @@ def require_free(port: int) -> None:
                 ) from error
 
 
+def lab_environment() -> dict[str, str]:
+    """The environment for JupyterLab: `autograder` and `jupyter` are found in its terminals too."""
+    return {**os.environ, "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])}
+
+
 def lab_command(port: int | None, browser: bool, root: Path) -> list[str]:
     """The command that opens JupyterLab on the first chapter, its root the project so that all links resolve."""
     first = chapters(root)[0]
     command = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={root}", "--log-level=WARN"]
+    command += [f"--LabApp.app_settings_dir={SETTINGS}"]
     command += [f"--LabApp.default_url=/lab/tree/work/{first.folder}/{first.notebook}"]
     if port is not None:
         command += [f"--ServerApp.port={port}", "--ServerApp.port_retries=0"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from autograder.course import ROOT
+from autograder.course import ROOT, chapters
 
 __all__ = ["grade"]
 
@@ -20,6 +20,6 @@ def grade(named: str | None, root: Path = ROOT) -> int:
 
     folder = Path(named) if named else root / "autograder" / "class"
     if not named and not folder.exists():
-        print(make_sample(folder), flush=True)
+        print(make_sample(folder, chapters()), flush=True)
     add_sources(open_classroom(folder).source)
     return grade_class(folder)

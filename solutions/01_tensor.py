@@ -27,12 +27,13 @@ import matplotlib.pyplot as plt
 
 import gradwright
 from autograder import check
+from gradwright.widgets import broadcasting_explorer, stride_explorer
 
 gradwright.chapter(1)
 
 # %% given="imports"
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import lru_cache, reduce
 from itertools import combinations
 from math import prod
 from operator import index as as_integer
@@ -42,7 +43,8 @@ import numpy as np
 
 # The allocator of Linux returns large freed blocks to the system, and getting one back costs a page fault for every
 # 4 KiB, at each step of a training loop. Once it has seen a large block come and go, it keeps them: let it see one.
-np.empty(30 * 2**20, np.uint8)
+large = np.empty(30 * 2**20, np.uint8)
+del large
 
 # %% [markdown]
 # ## Storage and strides
@@ -83,6 +85,9 @@ for axes in (line, grid):
 # In *row-major* order the last index runs fastest, as in the picture: each row is finished before the next begins. A
 # step along the last axis is then one place. A step along the axis before it skips one whole last axis, and so on:
 # every stride is the product of all sizes to its right. For shape `(2, 3, 4)` the strides are `(12, 4, 1)`.
+#
+# Row-major is a habit, not a law. Fortran, MATLAB and most BLAS libraries let the *first* index run fastest. With
+# strides it makes no difference to anybody who reads: the rule is the same, only the numbers differ.
 #
 # One convention for later: a tensor with no elements still has strides, and an axis of size 0 counts as 1 in the
 # product, so that no stride becomes 0. PyTorch does the same.
@@ -237,11 +242,16 @@ check("tensor-unravel", unravel_index)
 # through one door, `Tensor.apply(function, *inputs, **options)`, which so far does nothing but call the function.
 # Chapter 02 will stand at that door and write down what passes.
 #
-# The class is given, folded below in four cells. Read the first one, `Strided`, now: it is short, and the rest hangs
-# on it. It is complete from here on; a method whose function is yours to write says so when you call it.
+# Why go through a door, if it does nothing? Because later everything has to be noticed: by the graph that computes
+# gradients, by the profiler, by mixed precision. A class whose operators calculate by themselves has to be changed in a
+# hundred places for each of these, and the place that was forgotten loses its gradient silently. With a door there is
+# one place.
+#
+# The class is given, folded below. Read `Strided` now: it is short, and the rest hangs on it. The class is complete
+# from here on; a method whose function is yours to write says so when you call it.
 
 
-# %% given="storage"
+# %% given="shared-storage"
 class Storage:
     """Flat memory, shared by all views of it."""
 
@@ -332,7 +342,9 @@ class Strided:
 # offset on somebody else's memory, so a kernel can read any view of ours, however twisted, without a copy.
 # `row_major_strides` is *your* function. If the check of exercise 1.1 has not passed, no tensor can be made.
 #
-# The methods follow, by theme. There is nothing to learn in them except that each is one line through the door.
+# And `remember` keeps what your functions returned, since a training loop asks for the same few shapes a million times.
+#
+# The methods follow, by theme. There is nothing to learn in them except that nearly all are one line through the door.
 
 
 # %% given="methods-of-views"
@@ -410,6 +422,8 @@ class Views:
         shape = unpack(shape)
         added = len(shape) - self.ndim
         shape = tuple(self.shape[i - added] if n == -1 and i >= added else n for i, n in enumerate(shape))
+        if min(shape, default=0) < 0:
+            raise ValueError(f"expand to {shape}: -1 keeps the size of an axis, and an axis that is new has none")
         return self.apply(broadcast_to, self, shape=shape)
 
     def broadcast_to(self, shape: tuple[int, ...]) -> Self:
@@ -686,7 +700,8 @@ class Conversions:
 
     def __repr__(self) -> str:
         text = np.array2string(self.array, precision=4, separator=", ", prefix="tensor(", threshold=1000)
-        note = "" if self.dtype in (float32, int64, bool_) else f", dtype={self.dtype}"
+        note = "" if self.numel() else f", size={self.shape}"
+        note += "" if self.dtype in (float32, int64, bool_) else f", dtype={self.dtype}"
         return f"tensor({text}{note})"
 
     def __getattr__(self, name: str) -> Any:
@@ -698,6 +713,11 @@ class Conversions:
 class Tensor(Views, Arithmetic, Reductions, Conversions, Strided):
     """Numbers of one dtype in a box with axes: storage, shape, strides and offset. `tensor(data)` makes one."""
 
+
+# %% [markdown]
+# Last, dtypes and makers. float32 is the default, as in PyTorch: lists of Python floats become float32, NumPy arrays
+# keep what they are. All random numbers come from one generator with a known seed, so that a run can be repeated;
+# `manual_seed` starts it anew, and a `Generator` of your own keeps a stream apart from all others.
 
 # %% given="dtypes"
 float16, float32, float64 = np.dtype("float16"), np.dtype("float32"), np.dtype("float64")
@@ -816,6 +836,16 @@ tensor, from_numpy, empty, full = make.tensor, make.from_numpy, make.empty, make
 zeros, ones, zeros_like, ones_like = make.zeros, make.ones, make.zeros_like, make.ones_like
 eye, arange, linspace = make.eye, make.arange, make.linspace
 rand, randn, randint, randperm = make.rand, make.randn, make.randint, make.randperm
+
+# %% [markdown]
+# The four things, then, of a small one. With exercise 1.1 done, this runs; with 1.2 done as well, the last line is a 6,
+# the element that is framed in the picture above.
+
+# %%
+x = tensor([[0.0, 1.0, 2.0, 3.0], [4.0, 5.0, 6.0, 7.0], [8.0, 9.0, 10.0, 11.0]])
+print(x)
+print(f"storage {x.storage.data}\nshape {x.shape}, strides {x.strides}, offset {x.offset}, dtype {x.dtype}")
+print(x.storage.data[flat_offset((1, 2), x.strides, x.offset)])
 # %% [markdown]
 # ## Views
 #
@@ -838,7 +868,7 @@ figure, rows = plt.subplots(4, 1, figsize=(7.2, 4.6), layout="constrained")
 for axes, (name, seen, rule) in zip(rows, shown, strict=True):
     order = {int(place): turn for turn, place in enumerate(seen.ravel())}
     for place in range(12):
-        tint = plt.cm.cividis(0.35 + 0.6 * order[place] / 12) if place in order else "#f4f4f4"
+        tint = plt.cm.Blues(0.08 + 0.4 * order[place] / 12) if place in order else "#f7f7f7"
         axes.add_patch(plt.Rectangle((place, 0), 1, 1, facecolor=tint, edgecolor="#8a8a8a"))
         if place in order:
             axes.text(place + 0.5, 0.5, order[place], ha="center", va="center", fontsize=11)
@@ -920,21 +950,26 @@ WHOLE = slice(None)
 
 def expand_key(key: Any, ndim: int) -> list:
     """What stands in the brackets as a list: a number or slice for each of `ndim` axes, and None for new axes."""
-    items = [check_item(item) for item in key] if isinstance(key, tuple) else [check_item(key)]
-    missing = ndim - sum(item is not None and item is not Ellipsis for item in items)
-    if missing < 0:
-        raise IndexError(f"{ndim - missing} indices are too many for {ndim} axes")
-    dots = [i for i, item in enumerate(items) if item is Ellipsis]
-    if len(dots) > 1:
-        raise IndexError("a key can hold only one `...`")
-    i = dots[0] if dots else len(items)
-    return items[:i] + [WHOLE] * missing + items[i + 1 :]
+    items, dots, used = [], None, 0
+    for item in key if isinstance(key, tuple) else (key,):
+        if item is Ellipsis:
+            if dots is not None:
+                raise IndexError("a key can hold only one `...`")
+            dots = len(items)
+        elif item is None:
+            items.append(None)
+        else:
+            items.append(item if type(item) is slice else as_number(item))
+            used += 1
+    if used > ndim:
+        raise IndexError(f"{used} indices are too many for {ndim} axes")
+    end = len(items) if dots is None else dots
+    items[end:end] = [WHOLE] * (ndim - used)
+    return items
 
 
-def check_item(item: Any) -> int | slice | None:
-    """The item, numbers of any whole kind as int. Lists, arrays and masks of indices come in chapter 03."""
-    if item is None or item is Ellipsis or isinstance(item, slice):
-        return item
+def as_number(item: Any) -> int:
+    """A whole number of any kind as int. Lists, arrays and masks of indices come in chapter 03."""
     if isinstance(item, bool) or not hasattr(item, "__index__") or getattr(item, "ndim", 0):
         kind = type(item).__name__
         raise TypeError(f"an index is a whole number, a slice, None or `...`, and this one is a {kind}: {item!r:.40}")
@@ -1008,7 +1043,7 @@ check("tensor-index", index)
 
 # %% [markdown]
 # **Look.** Type a view expression into the explorer and step through it: the cells of the storage light up in the order
-# in which the view reads them. Choose *transposed* and watch the jumps. Then find an expression that reads the storage
+# in which the view reads them. Choose *transpose* and watch the jumps. Then find an expression that reads the storage
 # backwards from its end, and one that touches only its four corners.
 
 # %% widget="stride-explorer"
@@ -1021,8 +1056,8 @@ stride_explorer()
 
 # %%
 x = tensor([[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]])
-column, corner, doubled = x[:, 1], x.T[::3, ::2], x + x
-for name, y in [("column", column), ("corner", corner), ("doubled", doubled)]:
+column, corners, again = x[:, 1], x.T[::3, ::2], tensor(x)
+for name, y in [("column", column), ("corners", corners), ("again", again)]:
     print(f"{name:8} strides {y.strides}, offset {y.offset}, shares with x: {y.storage is x.storage}")
 
 # %% [markdown]
@@ -1048,10 +1083,10 @@ for name, y in [("column", column), ("corner", corner), ("doubled", doubled)]:
 # number of elements at an even distance. `x` is a single block of 12 with stride 1; `x.T` is two blocks, 4 with
 # stride 1 and 3 with stride 4.
 #
-# **Split.** Cut the blocks into the new axes, from the right. A block of 12 with stride 1 gives `(2, 6)` or
-# `(3, 2, 2)`: the last axis gets the block's stride, and the block that remains is shorter by that factor and walks in steps larger
-# by that factor. A new axis has to fit into what is left of one block, without remainder. If it does not, it would have
-# to bend round a corner, and there is no such view.
+# **Split.** Cut the blocks into the new axes, from the right. A block of 12 with stride 1 gives `(2, 6)` or `(3, 2,
+# 2)`: the last axis gets the block's stride, and the block that remains is shorter by that factor and walks in steps
+# larger by that factor. A new axis has to fit into what is left of one block, without remainder. If it does not, it
+# would have to bend round a corner, and there is no such view.
 #
 # For example, shape `(2, 3, 4)` with strides `(40, 4, 1)` has the blocks 2 with stride 40 and 12 with stride 1. As
 # `(2, 6, 2)` it can be seen, with strides `(40, 2, 1)`. As `(6, 4)` it cannot: 4 fits into the 12 and leaves 3 with
@@ -1226,6 +1261,13 @@ def broadcast_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
 # %% check="tensor-broadcast-shape"
 check("tensor-broadcast-shape", broadcast_shape)
 
+
+# %% given="broadcast-shapes"
+def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape that any number of shapes broadcast to."""
+    return reduce(broadcast_shape, shapes, ())
+
+
 # %% [markdown]
 # How can one element be read many times without being copied? By not walking: **an axis with stride 0**. However often
 # its index grows, the place stays the same. A bias of 6 numbers, seen as `(8, 7, 6)` with strides `(0, 0, 1)`, is 336
@@ -1275,8 +1317,8 @@ check("tensor-broadcast-to", broadcast_to)
 
 # %% [markdown]
 # **Look.** Choose two shapes and see, for each element of the result, which element of either input it reads. Preset
-# *outer* stretches both. Then build the team's loss: `(4, 1, 2)` beside `(4, 3, 2)`; turn the 3 into a 0 and see what
-# is left.
+# *outer* stretches both. Preset *the K trap* is the team's loss: step through it, then turn the 3 into a 1, which is
+# what the loss was written for, and into a 0.
 
 # %% widget="broadcasting-explorer"
 broadcasting_explorer()
@@ -1305,10 +1347,11 @@ def add_by_loop(a, b):
 add_by_loop(tensor([[1.0], [2.0]]), tensor([10.0, 20.0, 30.0]))
 
 # %% [markdown]
-# It is right for every view there is. It also takes two microseconds an element, and a modest layer has a hundred
-# thousand. So the kernels below, given, hand the whole walk to NumPy: `t.array` is the same memory under the same
-# shape, strides and offset, and NumPy's loop over it is compiled. Nothing else changes. `calculate` holds the two questions
-# that every elementwise kernel has to ask first: do the shapes fit, and what is the dtype of the result?
+# It is right for every view there is, for transposed ones, broadcast ones and empty ones, and there is nothing in it
+# that you have not written. It also takes several microseconds an element, and a modest layer has a hundred thousand.
+# So the kernels below, given, hand the whole walk to NumPy: `t.array` is the same memory under the same shape, strides
+# and offset, and NumPy's loop over it is compiled. Nothing else changes. `calculate` holds the two questions that
+# every elementwise kernel has to ask first: do the shapes fit, and what is the dtype of the result?
 
 
 # %% given="kernels"
@@ -1505,6 +1548,11 @@ axes.legend()
 plt.show()
 
 # %% [markdown]
+# The curve of `add` is flat up to some thousand elements. There the kernel is not what you pay for: Python walks from
+# the method through the door to the function, asks about shapes and dtypes, and makes a new tensor. That is two or
+# three microseconds a call, and no kernel can be faster. Large operations do not notice; a network of many tiny ones
+# consists of nothing else.
+#
 # ### Reductions
 #
 # `sum`, `mean` and `max` make axes disappear. The loop that defines a sum over axis 1 of a tensor of shape `(2, 3, 4)`:
@@ -1718,6 +1766,10 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
 check("tensor-matmul", matmul)
 
 # %% [markdown]
+# One habit pays more than any other here: write the shapes beside each product, in a comment, and read them like
+# units in physics. `(B, T, D) @ (D, H)` gives `(B, T, H)`: the two inner letters meet and vanish. If they are not the
+# same letter, the product is wrong even where the sizes happen to agree.
+#
 # **Look.** Four ways to the same product, timed. *Three loops* is the definition. *Rows by columns* lets NumPy do the
 # innermost loop, a dot product: row `i` of A lies in memory in order, column `j` of B does not, each of its elements is
 # a whole row further. *Row by matrix* reads B as it lies. The last is a single call, in which BLAS cuts the matrices
@@ -1737,7 +1789,7 @@ def one_call(a, b):
     return a @ b
 
 
-sizes = [8, 16, 32, 64, 128, 256, 512]
+sizes = [8, 16, 32, 64, 128, 256]
 pairs = {n: (rand(n, n), rand(n, n)) for n in sizes}
 figure, axes = plt.subplots(figsize=(6.4, 4), layout="constrained")
 loops = [fastest(matmul_by_loops, *pairs[n], repeats=1) for n in sizes[:4]]
@@ -1766,6 +1818,33 @@ figure, axes = plt.subplots(figsize=(6, 3.4), layout="constrained")
 axes.semilogx(steps, nanoseconds, "o-", color="#0072b2", base=2)
 axes.set(xlabel="stride, in elements", ylabel="nanoseconds an element", ylim=0, xticks=steps, xticklabels=steps)
 plt.show()
+
+# %% [markdown]
+# Both pictures once more, as one core of an ordinary machine recorded them.
+
+# %% figure="walking-through-memory"
+"""Two pictures. On the left, seconds against the size n of two square matrices, both axes logarithmic: three loops take
+0.2 seconds at n = 64; at n = 256, rows by columns take 0.1 seconds, row by matrix 1.3 milliseconds and one call 0.36
+milliseconds. On the right, nanoseconds an element of a sum against the stride: 0.2 at strides 1 and 2, 0.5 at 8, about
+1 from 16 on."""
+figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8), width_ratios=[3, 2], layout="constrained")
+sizes = [8, 16, 32, 64, 128, 256]
+recorded = [
+    ("three loops", [3.8e-4, 3.0e-3, 2.5e-2, 2.0e-1], "o-", "#d55e00"),
+    ("rows by columns", [8.4e-5, 3.2e-4, 1.3e-3, 5.1e-3, 2.3e-2, 1.0e-1], "^-.", "#cc79a7"),
+    ("row by matrix", [1.2e-5, 2.3e-5, 4.5e-5, 9.6e-5, 3.0e-4, 1.3e-3], "v:", "#009e73"),
+    ("one call", [1.4e-6, 1.6e-6, 2.7e-6, 8.2e-6, 5.3e-5, 3.6e-4], "s--", "#0072b2"),
+]
+for name, seconds, mark, color in recorded:
+    left.loglog(sizes[: len(seconds)], seconds, mark, color=color, label=name)
+left.set(xlabel="n, for two matrices of n x n", ylabel="seconds")
+left.set_xticks(sizes, sizes)
+left.minorticks_off()
+left.legend()
+steps = [1, 2, 4, 8, 16, 32, 64]
+right.semilogx(steps, [0.20, 0.21, 0.30, 0.47, 0.84, 1.1, 0.92], "o-", color="#0072b2", base=2)
+right.set(xlabel="stride, in elements", ylabel="nanoseconds an element", ylim=0)
+right.set_xticks(steps, steps)
 # %% [markdown]
 # ## Reading a shape error
 #
@@ -1873,9 +1952,16 @@ debug_shape(hidden.shape, (None, None, weight.shape[0]))
 
 # %%
 ours, theirs = zeros(2, 3, 4), np.zeros((2, 3, 4), np.float32)
-for expression in ["x", "x[:, 1:]", "x[..., ::-2]", "x.T", "x[1, None]"]:
-    a, b = eval(expression, {"x": ours}), eval(expression, {"x": theirs})
-    print(f"{expression:14} {a.shape!s:12} {a.strides!s:13} {tuple(s // 4 for s in b.strides)}")
+views = {
+    "x": lambda x: x,
+    "x[:, 1:]": lambda x: x[:, 1:],
+    "x[..., ::-2]": lambda x: x[..., ::-2],
+    "x.T": lambda x: x.T,
+    "x[1, None]": lambda x: x[1, None],
+}
+for name, view_of in views.items():
+    a, b = view_of(ours), view_of(theirs)
+    print(f"{name:14} {a.shape!s:12} {a.strides!s:13} {tuple(step // 4 for step in b.strides)}")
 
 # %% [markdown]
 # ## Check yourself

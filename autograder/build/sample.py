@@ -10,32 +10,32 @@ import ast
 import copy
 import json
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import gradwright
 from autograder.build.answers import answers_to
-from autograder.build.notebook import as_bytes, source_notebook, write
+from autograder.build.notebook import write
 from autograder.build.rules import BEGIN, END
-from autograder.build.source import read_cells, read_chapter
 from autograder.checks.exercise import Exercise, exercises_of, record_files
 from autograder.course import ROOT, Chapter, chapters
 from autograder.errors import NotebookError
+from gradwright._loader import read_source
 from gradwright._mine import verify
 
 MISTAKEN = ("sample-4", "sample-5", "sample-6")
 
 
-def make_sample(folder: Path) -> str:
-    """Make a class folder with submissions to every chapter, whole or not at all. Returns a sentence that says so."""
+def make_sample(folder: Path, there: Sequence[Chapter]) -> str:
+    """Make a class folder with submissions to some chapters, whole or not at all. Returns a sentence that says so."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".sample-") as building:
-        for chapter in chapters():
+        for chapter in there:
             for student, notebook in submissions(chapter).items():
                 place = Path(building, "class", "submitted", student, chapter.folder, chapter.notebook)
-                write(place, json.dumps(notebook, ensure_ascii=False, indent=1).encode())
+                write(place, as_text(notebook))
         Path(building, "class").rename(folder)
     return (
         f"There was no class in {folder}, so a sample class is there now, made from solutions/: sample-1 has all "
@@ -44,9 +44,13 @@ def make_sample(folder: Path) -> str:
     )
 
 
+def as_text(notebook: dict[str, Any]) -> bytes:
+    return (json.dumps(notebook, ensure_ascii=False, indent=1, sort_keys=True) + "\n").encode()
+
+
 def submissions(chapter: Chapter) -> dict[str, dict[str, Any]]:
     """Student to notebook, for one chapter."""
-    released = json.loads((ROOT / "course" / chapter.folder / chapter.notebook).read_text(encoding="utf-8"))
+    released = released_notebook(chapter)
     answers = solved(chapter)
     half = dict(list(answers.items())[: len(answers) // 2])
     made = {
@@ -58,13 +62,21 @@ def submissions(chapter: Chapter) -> dict[str, dict[str, Any]]:
     return made | dict(zip(MISTAKEN, wrong, strict=False))
 
 
+def released_notebook(chapter: Chapter) -> dict[str, Any]:
+    return json.loads((ROOT / "course" / chapter.folder / chapter.notebook).read_text(encoding="utf-8"))
+
+
+def marked(chapter: Chapter) -> dict[str, str]:
+    """Exercise id to the text of its cell in solutions/, in the order of the chapter."""
+    cells = read_source(ROOT / "solutions" / f"{chapter.folder}.py")
+    return {cell.marks["exercise"]: cell.text for cell in cells if "exercise" in cell.marks}
+
+
 def solved(chapter: Chapter) -> dict[str, str]:
-    """Exercise id to the text of its cell with the answer, in the order of the chapter."""
-    cells = read_cells(ROOT / "solutions" / f"{chapter.folder}.py")
+    """The same as a learner would have it: without the marks around the answer."""
     return {
-        cell.name: "\n".join(line for line in cell.text.splitlines() if line.strip() not in (BEGIN, END))
-        for cell in cells
-        if cell.role == "exercise"
+        exercise: "\n".join(line for line in text.splitlines() if line.strip() not in (BEGIN, END))
+        for exercise, text in marked(chapter).items()
     }
 
 
@@ -158,7 +170,6 @@ def add_sources(folder: Path) -> None:
     Only notebooks are there: nbgrader releases every other file beside one as it is.
     """
     for chapter in chapters():
-        source = ROOT / "solutions" / f"{chapter.folder}.py"
         path = folder / chapter.folder / chapter.notebook
-        if source.exists() and not path.exists():
-            write(path, as_bytes(source_notebook(read_chapter(source))))
+        if not path.exists() and (ROOT / "solutions" / f"{chapter.folder}.py").exists():
+            write(path, as_text(filled_in(released_notebook(chapter), marked(chapter))))

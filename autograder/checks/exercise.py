@@ -137,5 +137,7 @@ def find(exercise_id: str) -> Exercise:
     every = [e.id for number in record_files() for e in exercises_of(number)]
     near = difflib.get_close_matches(exercise_id, every, 1, 0.4)
     chapter = [i for i in every if i.split("-")[0] == re.split("-", exercise_id)[0]]
-    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(chapter or every)}"
+    begin = ", ".join(f"{path.stem[3:]}-" for path in record_files().values())
+    known = f"there are {', '.join(chapter)}" if chapter else f"its name begins with one of {begin}"
+    hint = f"did you mean {near[0]!r}?" if near else known
     raise BadInput(f"there is no exercise {exercise_id!r}: {hint}")

@@ -33,8 +33,8 @@ def judge(exercise: Exercise, target: Any, framework: Any, reference: Reference 
         if stub_of(outcomes[-1]):
             break
     verdict = assess(exercise, reference, outcomes)
-    if verdict.failing and not verdict.causes:
-        verdict = verdict.with_causes(swapped(exercise, target, framework, reference, verdict))
+    if verdict.failing and not explains(verdict.causes, verdict):
+        return verdict.with_causes(swapped(exercise, target, framework, reference, verdict) or list(verdict.causes))
     return verdict
 
 
@@ -88,7 +88,7 @@ def assess(exercise: Exercise, reference: Reference, outcomes: Sequence[Outcome]
 
 def find_causes(verdict: Verdict, reference: Reference) -> list[Cause]:
     """The most telling explanation first: a known mistake that agrees everywhere, then what can be seen directly,
-    then a known mistake that agrees in some cases, then general rules."""
+    then a known mistake that agrees in half of what fails, then what agrees in most: a general rule or a mistake."""
     if not verdict.failing:
         return []
     whole = [name for name in reference.sentences if len(agreeing(verdict.results, name)) == len(verdict.results)]
@@ -98,9 +98,16 @@ def find_causes(verdict: Verdict, reference: Reference) -> list[Cause]:
         return seen
     partly = {name: found for name in reference.sentences if (found := partial_agreement(verdict, name))}
     most = max(map(len, partly.values()), default=0)
-    if most > 1 or (most and len(verdict.failing) == 1):
-        return [known(name, reference, found) for name, found in partly.items() if len(found) == most][:2]
-    return by_rule(verdict.failing)
+    likely = [name for name, found in partly.items() if len(found) == most > 1 or len(verdict.failing) == 1]
+    mistakes = [known(name, reference, partly[name]) for name in likely[:2]]
+    if explains(mistakes, verdict):
+        return mistakes
+    return sorted(by_rule(verdict.failing) + mistakes, key=lambda cause: -cause.seen)[:1]
+
+
+def explains(causes: Sequence[Cause], verdict: Verdict) -> bool:
+    """Whether the causes account for half of what fails, or more."""
+    return bool(causes) and causes[0].seen * 2 >= len(verdict.failing)
 
 
 def partial_agreement(verdict: Verdict, mistake: str) -> list[Result]:

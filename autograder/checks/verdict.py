@@ -258,7 +258,7 @@ def wrapped(content: str) -> list[str]:
 
 def fitted(content: str, most: int) -> str:
     """The content, printable, and cut to what fills so many lines of text."""
-    content = printable(content)
+    content = printable(content[: 4 * most * WIDTH])
     lines = wrapped(content)
     if len(lines) <= most:
         return content

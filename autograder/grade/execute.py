@@ -140,7 +140,7 @@ def runner_class() -> type:
 
     class Runner(Execute):
         def __init__(self, job: Job, culprits: dict[str, str], deadline: float) -> None:
-            super().__init__(timeout_func=self.seconds_left)
+            super().__init__(timeout_func=self.seconds_left, shutdown_kernel="immediate")
             self.job, self.culprits, self.deadline = job, culprits, deadline
             self.at = ""
             self.finished: set[str] = set()

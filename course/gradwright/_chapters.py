@@ -28,6 +28,8 @@ class Chapter:
     name: str
     title: str
     public: Mapping[str, tuple[str, ...]] = field(default_factory=dict, compare=False)
+    methods: tuple[str, ...] = field(default=(), compare=False)
+    """Methods of the chapter's Tensor that are functions of `gradwright` too: gradwright.exp(x) is x.exp()."""
 
     @property
     def label(self) -> str:
@@ -56,12 +58,16 @@ class Chapter:
         """The notebook's place inside course/ and inside work/."""
         return Path(self.stem) / f"{self.name}.ipynb"
 
+    def offers(self, space: str) -> tuple[str, ...]:
+        """The names that this chapter puts into a namespace."""
+        return (*self.public.get(space, ()), *(self.methods if not space else ()))
+
 
 def names(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
-MAKERS = names("tensor zeros ones full arange")
+MAKERS = names("tensor zeros ones full arange")  # of every chapter with a Tensor of its own
 
 CHAPTERS: tuple[Chapter, ...] = (
     Chapter(0, "start", "How the course works"),
@@ -73,9 +79,14 @@ CHAPTERS: tuple[Chapter, ...] = (
             "": (
                 *names("Tensor float16 float32 float64 uint8 int8 int16 int32 int64 bool"),
                 *MAKERS,
-                *names("add sub mul div matmul sum mean max permute transpose reshape broadcast_shapes broadcast_to"),
+                *names("from_numpy empty zeros_like ones_like eye linspace rand randn randint randperm"),
+                *names("Generator default_generator manual_seed broadcast_shapes result_type"),
             ),
         },
+        methods=(
+            *names("add sub mul div pow neg abs exp log sqrt tanh eq ne lt le gt ge matmul sum mean max min amax amin"),
+            *names("argmax argmin all any permute transpose t reshape flatten squeeze unsqueeze broadcast_to clone"),
+        ),
     ),
     Chapter(
         2,

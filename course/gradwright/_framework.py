@@ -7,6 +7,7 @@ module, until `forget` takes it out because the answer may have changed.
 
 from __future__ import annotations
 
+import builtins
 import difflib
 import importlib
 import sys
@@ -14,6 +15,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import wraps
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -94,7 +96,7 @@ def resolve(space: str, name: str) -> Any:
     inner = f"{space}.{name}" if space else name
     if inner in namespaces() or inner in ("chapters", "widgets"):
         return importlib.import_module(f"{PACKAGE}.{inner}")
-    listed = [chapter for chapter in _chapters.CHAPTERS if name in chapter.public.get(space, ())]
+    listed = [chapter for chapter in _chapters.CHAPTERS if name in chapter.offers(space)]
     if not listed:
         raise AttributeError(unknown(space, name))
     begun = state.round
@@ -107,13 +109,31 @@ def resolve(space: str, name: str) -> Any:
 
 
 def take(chapter: Chapter, name: str, asked: str) -> Any:
+    """The value of a name that the chapter offers. `gradwright.bool` is `bool_` in its module: a chapter's names are
+    those of its notebook, and hide nothing of Python's own there."""
     module = vars(importlib.import_module(chapter.module))
+    if name in chapter.methods:
+        return as_function(name, module["Tensor"])
+    if name not in module and hasattr(builtins, name):
+        name += "_"
     if name not in module:
         raise NotBuiltYet(
             f"{asked} should come from chapter {chapter.label}, but {relative(Path(module['__file__']))} "
             f"defines no {name} in its exercises and given cells"
         )
     return module[name]
+
+
+def as_function(name: str, tensor: type) -> Any:
+    """A method as a function: exp(x) is x.exp(), whichever chapter's Tensor x is."""
+
+    @wraps(getattr(tensor, name))
+    def function(x: Any, *arguments: Any, **options: Any) -> Any:
+        if not isinstance(x, tensor):
+            raise TypeError(f"gradwright.{name} takes a Tensor first and got {type(x).__name__}: use tensor(...)")
+        return getattr(x, name)(*arguments, **options)
+
+    return function
 
 
 def remember(space: str, name: str, value: Any, begun: int) -> None:
@@ -147,7 +167,7 @@ def reachable_names(space: str) -> list[str]:
     for chapter in _chapters.CHAPTERS:
         if not within_reach(chapter):
             continue
-        found.update(chapter.public.get(space, ()))
+        found.update(chapter.offers(space))
         inside = [other for other in chapter.public if not space or other.startswith(space + ".")]
         found.update(other[len(space) :].lstrip(".").partition(".")[0] for other in inside if other != space)
     return sorted(found - {""})
@@ -170,7 +190,7 @@ def out_of_reach(asked: str, chapter: Chapter) -> str:
 
 def unknown(space: str, name: str) -> str:
     """The sentence for a name that no chapter lists, with the nearest one that some chapter does."""
-    here = {known for chapter in _chapters.CHAPTERS for known in chapter.public.get(space, ())}
+    here = {known for chapter in _chapters.CHAPTERS for known in chapter.offers(space)}
     elsewhere = [
         full_name(other) for chapter in _chapters.CHAPTERS for other in chapter.public if name in chapter.public[other]
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import combinations, pairwise, permutations
 from math import prod
 
@@ -875,7 +876,11 @@ def kinds(a, b):
 
 class tensor_result_type:
     def oracle(arrays, torch):
-        found = torch.result_type(torch.from_numpy(arrays["a"]), torch.from_numpy(arrays["b"]))
+        def ones_of(text):
+            dtype, shape = text.split(" ", 1)
+            return torch.ones([int(n) for n in re.findall(r"\d+", shape)], dtype=getattr(torch, dtype))
+
+        found = torch.result_type(ones_of(str(arrays["a"])), ones_of(str(arrays["b"])))
         return {"dtype": np.array(str(found).removeprefix("torch."))}
 
     class mistakes:
@@ -974,7 +979,7 @@ class tensor_mean:
         x, dim = tensor_of(arrays, torch), arrays.get("dim")
         if dim is not None:
             dim = numbers(dim) if dim.ndim else int(dim)
-        return {"mean": torch.mean(x, dim, bool(arrays["keepdim"])), "warnings": 0}
+        return {"mean": torch.mean(x, dim, bool(arrays["keepdim"])), "warned": False}
 
     class mistakes:
         def not_divided(t, dim=None, keepdim=False):

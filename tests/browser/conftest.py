@@ -17,6 +17,8 @@ import pytest
 from browser.lab import Lab
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from autograder.learn import SETTINGS
+
 ROOT = Path(__file__).resolve().parents[2]
 CHROMIUM = next((path for name in ("chromium", "chromium-browser") if (path := shutil.which(name))), None)
 QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking", "--disable-sync"]
@@ -48,7 +50,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     }
     command = [sys.executable, "-m", "jupyter", "lab", "--no-browser", "--allow-root", f"--port={port}"]
     command += [f"--ServerApp.root_dir={project}", "--IdentityProvider.token=", "--ServerApp.port_retries=0"]
-    command += ["--ServerApp.disable_check_xsrf=True", "--LabApp.news_url="]
+    command += ["--ServerApp.disable_check_xsrf=True", f"--LabApp.app_settings_dir={SETTINGS}"]
     log = (folder / "lab.log").open("w")
     process = subprocess.Popen(command, cwd=project, env=environment, stdout=log, stderr=subprocess.STDOUT)
     address = f"http://127.0.0.1:{port}"

@@ -36,4 +36,4 @@ def test_a_check_fails_the_answer_is_typed_and_the_check_passes(lab: Lab) -> Non
 def test_run_all_goes_to_the_end_of_an_untouched_notebook(lab: Lab) -> None:
     lab.open("course/00_start/start.ipynb")
     lab.run_all()
-    expect(lab.cell("gradwright.use(")).to_contain_text("00 start")
+    expect(lab.cell("products_summed")).to_contain_text("NotImplementedError")

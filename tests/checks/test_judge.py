@@ -131,6 +131,15 @@ def test_a_mistake_that_would_have_spoilt_what_is_right_is_not_named():
     assert verdict.causes[0].text == "The right answer times 0.5."
 
 
+def test_what_explains_more_of_the_failing_cases_is_said():
+    def answer(a, b):
+        return first_only(a, b) if a.shape in [(2, 5), (4, 2)] else 3 * (a + b)
+
+    verdict = judged(answer, draw=lambda rng: (3, 4))
+    assert len(verdict.failing) == 11
+    assert [(cause.text, cause.seen) for cause in verdict.causes] == [("The right answer times 3.", 9)]
+
+
 def test_only_a_single_case_may_have_two_causes():
     def one(a, b):
         """It is one where the sum is small."""

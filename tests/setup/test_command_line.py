@@ -13,8 +13,8 @@ from autograder.__main__ import main
 from autograder.course import ROOT, Chapter, chapter, chapters
 from autograder.errors import BadInput, GradwrightError
 
-COMMANDS = ["learn", "status", "check", "fresh", "build", "references", "mistakes"]
-TARGETS = ["help", "learn", "test", "build", "references", "clean"]
+COMMANDS = ["learn", "status", "check", "fresh", "build", "references", "mistakes", "bench"]
+TARGETS = ["help", "learn", "test", "build", "references", "bench", "clean"]
 
 
 @pytest.fixture
@@ -49,6 +49,7 @@ def called(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, tuple, dict]]:
     replace("autograder.build.notebook", "build_all")
     replace("autograder.build.references", "rebuild")
     replace("autograder.build.mistakes", "report")
+    replace("autograder.bench", "bench")
     monkeypatch.setattr("autograder.course.chapter", lambda wanted: Chapter(2, "autodiff"))
     return calls
 
@@ -65,6 +66,8 @@ def called(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, tuple, dict]]:
         ("references", ("rebuild", (), {}), 3),
         ("mistakes", ("report", (), {"as_json": False}), 3),
         ("mistakes --json", ("report", (), {"as_json": True}), 3),
+        ("bench", ("bench", ([],), {}), 3),
+        ("bench tensor start", ("bench", (["tensor", "start"],), {}), 3),
     ],
 )
 def test_a_command_calls_one_function(line: str, call: tuple, code: int, called: list) -> None:
@@ -131,7 +134,7 @@ def test_each_target_is_one_line_and_is_explained() -> None:
     assert f".PHONY: {' '.join(TARGETS)}\n" in text
 
 
-@pytest.mark.parametrize("target", ["learn", "test", "build", "references"])
+@pytest.mark.parametrize("target", ["learn", "test", "build", "references", "bench"])
 def test_a_target_sets_up_and_names_a_command(target: str) -> None:
     assert recipes()[target] == [f"@$(SET_UP) {target}"]
     assert target == "test" or target in COMMANDS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import tempfile
 from pathlib import Path
@@ -168,3 +169,7 @@ def test_fresh_never_overwrites(project: Path) -> None:
 
 def test_fresh_is_the_plain_copy_where_there_is_none(project: Path) -> None:
     assert learn.fresh(AUTODIFF, project) == project / "work" / "02_autodiff" / "autodiff.ipynb"
+
+
+def test_a_terminal_of_the_lab_finds_the_commands() -> None:
+    assert shutil.which("autograder", path=learn.lab_environment()["PATH"].split(os.pathsep)[0])
