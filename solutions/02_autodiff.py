@@ -64,6 +64,7 @@ class Operation:
     grad_like: tuple | None = None  # shape and dtype of the output, and so of the gradient that arrives
     kept: list[tuple | None] | tuple[()] = ()
     hooks: Any = None
+    is_operation = True
     function: ClassVar[Callable]
 
     def __init_subclass__(cls, of: Callable | None = None):
@@ -113,7 +114,7 @@ OPERATIONS: dict[Callable, type[Operation]] = {}
 
 
 def unpack(kept: tuple | None) -> np.ndarray | None:
-    """The array of a saved value."""
+    """The array of a saved value. Exercise 2.10 will put something more careful in the place of this function."""
     return None if kept is None else kept[0]
 
 
@@ -169,8 +170,9 @@ def unbroadcast(grad: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     added = grad.ndim - len(shape)
     if added:
         grad = np.add.reduce(grad, axis=tuple(range(added)))
-    stretched = tuple([axis for axis, size in enumerate(shape) if size == 1 != grad.shape[axis]])
-    return np.add.reduce(grad, axis=stretched, keepdims=True) if stretched else grad
+    if grad.shape == shape:
+        return grad
+    return np.add.reduce(grad, axis=tuple([axis for axis, size in enumerate(shape) if size == 1]), keepdims=True)
     ### END SOLUTION
 
 
@@ -306,7 +308,7 @@ NOT_DIFFERENTIABLE = {
 """Functions whose output does not move when the input does, or is no real number. Every other has an Operation."""
 
 
-def record(function: Callable, inputs: tuple, options: dict) -> Any:
+def record(function: Callable, inputs: tuple, options: dict, targets: list) -> Any:
     """function(*inputs, **options), with its Operation as the node behind the result."""
     kind = OPERATIONS.get(function) or getattr(function, "operation", None)
     if kind is None:
@@ -318,11 +320,9 @@ def record(function: Callable, inputs: tuple, options: dict) -> Any:
             f"or call it under no_grad()"
         )
     operation = kind()
-    operation.targets = targets = []
-    for x in inputs:
-        targets.append((x._grad_fn or x) if isinstance(x, Tensor) and x._requires_grad else None)
+    operation.targets = targets
     out = operation.forward(*inputs, **options)
-    dtype = out.storage.data.dtype
+    dtype = out.dtype
     if dtype.kind == "f":
         operation.grad_like = out.shape, dtype
         out._requires_grad, out._grad_fn = True, operation
@@ -338,6 +338,8 @@ class Gradients:
     _grad_fn: Operation | None = None
     hooks: Any = None
     targets = ()
+    grad_like: tuple | None = None
+    is_operation = False
 
     @staticmethod
     def apply(function: Callable, *inputs: Any, **options: Any) -> Any:
@@ -346,15 +348,17 @@ class Gradients:
         if modes:
             return ask_mode("forward", function, inputs, options)
         if enabled:
-            needed = False
+            targets, needed = [], False
             for x in inputs:
+                target = None
                 if isinstance(x, Tensor):
                     if x._base is not None:
                         x.refresh()
                     if x._requires_grad:
-                        needed = True
+                        target, needed = x._grad_fn or x, True
+                targets.append(target)
             if needed:
-                return record(function, inputs, options)
+                return record(function, inputs, options, targets)
         return function(*inputs, **options)
 
     @property
@@ -372,7 +376,7 @@ class Gradients:
             return
         if flag and self.dtype.kind != "f":
             raise RuntimeError(f"only floats can require a gradient, and this tensor holds {self.dtype}")
-        self._requires_grad = bool(flag)
+        self._requires_grad, self.grad_like = bool(flag), (self.shape, self.dtype)
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
         self.requires_grad = requires_grad
@@ -394,11 +398,6 @@ class Gradients:
     def node(self) -> Any:
         """Where this tensor's gradient is sent: to its operation, or to itself if it is a leaf."""
         return self.grad_fn or self
-
-    @property
-    def grad_like(self) -> tuple:
-        """Shape and dtype of this tensor's gradient: its own."""
-        return self.shape, self.dtype
 
     @property
     def grad(self) -> Self | None:
@@ -426,12 +425,11 @@ class Gradients:
 
     def accumulate(self, grad: np.ndarray) -> None:
         """Add an array to .grad. It must be ours alone, for the first one is kept without a copy."""
-        with accumulating:
-            if self._grad is None:
-                self._grad = self.new(grad)
-            else:
-                self._grad.storage.version += 1
-                np.add(self._grad.array, grad, out=self._grad.array)
+        if self._grad is None:
+            self._grad = self.new(grad)
+        else:
+            self._grad.storage.version += 1
+            np.add(self._grad.array, grad, out=self._grad.array)
 
     def detach(self) -> Self:
         """A tensor on the same storage that no gradient passes through."""
@@ -477,7 +475,7 @@ class Gradients:
         if not self.is_leaf:
             raise RuntimeError("only a leaf can be copied deeply, since a graph cannot: use detach().clone()")
         twin = memo[id(self)] = object.__new__(type(self))
-        vars(twin).update(vars(self.detach().clone()), _requires_grad=self._requires_grad)
+        vars(twin).update(vars(self.detach().clone()), grad_like=self.grad_like, _requires_grad=self._requires_grad)
         if self._grad is not None:
             twin._grad = self._grad.detach().clone()
         return twin
@@ -485,9 +483,6 @@ class Gradients:
     def __repr__(self) -> str:
         note = f", grad_fn={self.grad_fn}" if self.grad_fn else ", requires_grad=True" if self.requires_grad else ""
         return f"{super().__repr__()[:-1]}{note})"
-
-
-accumulating = threading.Lock()
 
 
 # %% given="in-place"
@@ -499,7 +494,7 @@ class Writes:
     _seen = 0  # and how many there were when a view's own grad_fn was made
 
     def see(self, shape: Sequence[int], strides: Sequence[int], offset: int) -> Self:
-        view = super().see(shape, strides, offset)
+        view = plain.Tensor.see(self, shape, strides, offset)
         view._base = base = self if self._base is None else self._base
         view._seen = base._writes
         return view
@@ -692,13 +687,13 @@ def send(operation: Operation, grad: np.ndarray, results: Any) -> list[tuple]:
     if len(results) != len(operation.targets):
         raise RuntimeError(f"{operation}: backward gave {len(results)} gradients for {len(operation.targets)} inputs")
     pairs = []
-    for target, g in zip(operation.targets, results, strict=True):
+    for target, g in zip(operation.targets, results):  # noqa: B905, the lengths are equal
         if target is None:
             continue
         shape, dtype = target.grad_like
         if type(g) is not np.ndarray or g.shape != shape or g.dtype is not dtype:
             g = fit(operation, g, shape, dtype)
-        if isinstance(target, Tensor) and not is_new(g, grad, operation, results):
+        if not target.is_operation and not is_new(g, grad, operation, results):
             g = g.copy()  # a leaf keeps its gradient and will add to it
         pairs.append((target, g))
     return pairs
@@ -729,6 +724,9 @@ def is_new(g: np.ndarray, grad: np.ndarray, operation: Operation, results: tuple
 
 
 # %% given="backward"
+accumulating = threading.Lock()
+
+
 class Root(Operation):
     """Where a walk begins: its inputs are the tensors that backward was called on."""
 
@@ -756,10 +754,14 @@ def seed(t: Any, gradient: Any) -> np.ndarray:
 def run_backward(
     outputs: Sequence[Any], gradients: Sequence[Any], retain_graph: bool, create_graph: bool, wanted: dict | None = None
 ) -> None:
-    """Walk back from the outputs. Leaves accumulate; with `wanted`, its nodes get their gradients noted instead."""
+    """Walk back from the outputs. Leaves accumulate; with `wanted`, its nodes get their gradients noted instead.
+
+    Leaves are changed at the end, all together: an error on the way leaves every .grad as it was.
+    """
     if create_graph:
         raise NotImplementedError("create_graph=True: gradients of gradients are not offered here")
 
+    leaves: list[tuple[Any, np.ndarray]] = []
     watched = bool(state.now[1])
 
     def visit(node: Any, grad: np.ndarray) -> list[tuple]:
@@ -767,16 +769,19 @@ def run_backward(
             grad = node.hooks.run(grad)
         if wanted is not None and node in wanted:
             wanted[node] = grad
-        if isinstance(node, Tensor):
-            if wanted is None:
-                node.accumulate(grad)
-            return []
-        pairs = send(node, grad, run(node, grad) if watched else node.backward(grad))
-        if not retain_graph:
-            node.targets, node.kept, node.backward = (), (), freed
-        return pairs
+        if node.is_operation:
+            pairs = send(node, grad, run(node, grad) if watched else node.backward(grad))
+            if not retain_graph:
+                node.targets, node.kept, node.backward = (), (), freed
+            return pairs
+        leaves.append((node, grad))
+        return []
 
     walk(Root(outputs, gradients), None, visit)
+    if wanted is None:
+        with accumulating:
+            for leaf, grad in leaves:
+                leaf.accumulate(grad)
 
 
 def freed(grad: np.ndarray) -> None:
@@ -913,7 +918,7 @@ def is_grad_enabled() -> bool:
 
 
 # %% exercise="autodiff-unpack"
-def unpack(kept: tuple[np.ndarray, Any, int] | None) -> np.ndarray | None:  # noqa: F811
+def unpack(kept: tuple[np.ndarray, Any, int] | None) -> np.ndarray | None:
     """The array of a saved value, provided that nothing was written to its storage since.
 
     kept     what Operation.save has kept: the array, its storage, and storage.version at that time; or None
@@ -955,7 +960,7 @@ class Placed(Operation):
             raise NotImplementedError("a view of a detached part was changed in place: clone() the part first")
         self.place = view.shape, view.strides, view.offset - base.offset
         self.targets = [t.node if t.requires_grad else None for t in inputs]
-        self.shape, self.grad_like = base.shape, output.grad_like
+        self.shape, self.grad_like = base.shape, (output.shape, output.dtype)
 
 
 class Window(Placed):

@@ -1,0 +1,97 @@
+"""Graphs for the probes of chapter 02: what visits them, and how often, is counted.
+
+A graph is a stack of copies of one small piece. Node 0 is the top of a piece and its last node the bottom, which is the
+top of the next copy. An edge (i, j) with weight w says that node i sends w times its gradient to node j, or nowhere if
+j is -1. So 20,000 copies of one edge are a deep chain, and two edges from 0 to 1 make a diamond.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+MOST_VISITS = 5_000, 20
+"""So many in all, or so many for each node. A walk along every path would take for ever."""
+SHOWN = 12
+"""How many nodes' visits are compared, from the root on."""
+
+
+class Node:
+    """A node as the exercises meet it: `targets` says where its gradients go."""
+
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.routes: list[tuple[Node | None, float]] = []
+
+    @property
+    def targets(self) -> list[Node | None]:
+        self.graph.spend()
+        return [target for target, _ in self.routes]
+
+
+class Graph:
+    """The graph of a case, and what was seen while it was walked."""
+
+    def __init__(self, arrays: dict[str, np.ndarray]):
+        edges, weights, copies = arrays["edges"], arrays["weights"], int(arrays["copies"])
+        size = int(edges.max())
+        self.nodes = [Node(self) for _ in range(copies * size + 1)]
+        for copy in range(copies):
+            for (i, j), weight in zip(edges.tolist(), weights.tolist(), strict=True):
+                target = None if j < 0 else self.nodes[copy * size + j]
+                self.nodes[copy * size + i].routes.append((target, weight))
+        self.allowed = max(MOST_VISITS[0], MOST_VISITS[1] * len(self.nodes))
+        self.visits = dict.fromkeys(self.nodes, 0)
+        self.received = {node: 0 * arrays["grad"] for node in self.nodes if not node.routes}
+
+    def spend(self) -> None:
+        self.allowed -= 1
+        if self.allowed < 0:
+            raise RuntimeError(f"stopped: a graph of {len(self.nodes)} nodes takes far fewer steps than this")
+
+    def visit(self, node: Node, grad: np.ndarray) -> list[tuple[Node, np.ndarray]]:
+        """The work at one node: a leaf adds up what arrives, another passes it on. Weight 1 hands on the same array."""
+        self.spend()
+        self.visits[node] += 1
+        if not node.routes:
+            self.received[node] = self.received[node] + grad
+            return []
+        return [(target, grad if w == 1 else w * grad) for target, w in node.routes if target is not None]
+
+    def seen(self) -> dict[str, np.ndarray]:
+        """What a walk has left: the gradients of the leaves, and how often the first nodes were visited."""
+        return {
+            "gradients of the leaves": np.array(list(self.received.values())),
+            "visits": np.array(list(self.visits.values())[:SHOWN]),
+        }
+
+
+def by_torch(arrays: dict[str, np.ndarray], torch) -> np.ndarray:
+    """For oracles: the gradients of the leaves, from the same graph built forwards in PyTorch."""
+    graph = Graph(arrays)
+    start = torch.zeros(arrays["grad"].shape, dtype=torch.float64)
+    leaves = {node: start.clone().requires_grad_() for node in graph.nodes if not node.routes}
+    value = dict(leaves)
+    for node in reversed(graph.nodes):
+        if node.routes:
+            value[node] = sum((w * value[t] for t, w in node.routes if t is not None), start)
+    root = graph.nodes[0]
+    if value[root].requires_grad:
+        value[root].backward(torch.from_numpy(arrays["grad"]))
+    return np.array([(start if t.grad is None else t.grad).numpy() for t in leaves.values()])
+
+
+def paths(arrays: dict[str, np.ndarray]) -> np.ndarray:
+    """For oracles: along how many paths each node is reached from the root."""
+    graph = Graph(arrays)
+    count = dict.fromkeys(graph.nodes, 0)
+    count[graph.nodes[0]] = 1
+    for node in graph.nodes:
+        for target, _ in node.routes:
+            if target is not None:
+                count[target] += count[node]
+    return np.array(list(count.values())[:SHOWN])
+
+
+def reached(arrays: dict[str, np.ndarray]) -> np.ndarray:
+    """For oracles: 1 for each node that is reached from the root, else 0."""
+    return np.minimum(paths(arrays), 1)
