@@ -43,11 +43,11 @@ class TidyOutputs(NbGraderPreprocessor):
 
 
 class GradesCsv(ExportPlugin):
-    """`nbgrader export`: CLASS/grades.csv as `autograder grade` writes it, after grading by hand for instance."""
+    """`nbgrader export`: the table that `autograder grade` writes, for when somebody has graded by hand since."""
 
     def export(self, gradebook: Gradebook) -> None:
-        room = Classroom(Path.cwd())
-        write_grades(room, gradebook, collect(room, chapters()), chapters())
+        room = Classroom(Path(gradebook.engine.url.database).parent)
+        write_grades(Path(self.to) if self.to else room.grades, gradebook, collect(room, chapters()), chapters())
 
 
 def name_as_expected(assignment: str, student: str, notebooks: list[str]) -> None:

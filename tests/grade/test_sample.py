@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import html
 import json
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -22,7 +21,7 @@ from autograder.checks import exercises_of
 from autograder.course import ROOT, Chapter, chapters
 from autograder.grade import run as grading
 
-from .conftest import START, Graded, grade, once
+from .conftest import START, Graded, Notebook, grade, hand_in, markdown, once
 
 SEVERAL = chapters()[:2]
 """Enough for a class with several chapters. What is true of each chapter is in tests/chapters."""
@@ -81,22 +80,36 @@ def without_tags(page: str) -> str:
     return page.replace("<code>", "").replace("</code>", "")
 
 
-def test_a_regrade_changes_nothing_and_keeps_what_a_human_entered(sample_class: Graded, tmp_path: Path) -> None:
+def test_a_regrade_changes_nothing_and_keeps_what_a_human_entered(
+    sample_class: Graded, tmp_path: Path, released: Notebook
+) -> None:
+    """In a class whose instructor has added a question of three points that waits for a human."""
+    own = {"grade": True, "grade_id": "essay", "locked": False, "points": 3, "schema_version": 3, "solution": True}
+    essay = markdown("Your answer.") | {"id": "essay", "metadata": {"nbgrader": own | {"task": False}}}
+    release = tmp_path / "release" / START.folder / START.notebook
+    release.parent.mkdir(parents=True)
+    release.write_text(json.dumps({**released, "cells": [*released["cells"], essay]}), encoding="utf-8")
     for student in ("sample-1", "sample-2"):
-        place = Path("submitted", student, START.folder)
-        shutil.copytree(sample_class.root / place, tmp_path / place)
-    first = grade(tmp_path).table
+        place = Path(student, START.folder, START.notebook)
+        notebook = json.loads((sample_class.root / "submitted" / place).read_text(encoding="utf-8"))
+        notebook["cells"].append(essay | {"source": f"Written by {student}."})
+        hand_in(tmp_path, student, notebook)
+    first = grade(tmp_path)
+    assert [list(row.values()) for row in first.table] == [
+        ["sample-1", "00_start", "4", "7", "needs manual grade"],
+        ["sample-2", "00_start", "2", "7", "needs manual grade"],
+    ]
     database = f"sqlite:///{tmp_path / 'gradebook.db'}"
     with Gradebook(database, "gradwright") as book:
-        given = book.find_grade("start-dot-check", "start", START.folder, "sample-2")
-        given.manual_score, given.extra_credit = 1.5, 0.25
+        for cell_id, points in (("essay", 3), ("start-dot-check", 1.5)):
+            given = book.find_grade(cell_id, "start", START.folder, "sample-2")
+            given.manual_score, given.needs_manual_grade = points, False
         book.find_comment("start-dot", "start", START.folder, "sample-2").manual_comment = "A good <b>start</b>."
         book.db.commit()
-    graded = grade(tmp_path)
-    assert graded.row("sample-1") == ("4", "graded")
-    assert graded.row("sample-2") == ("3.75", "graded")
-    assert [row for row in graded.table if row["student"] == "sample-1"] == first[:1]
-    assert "A good <b>start</b>." in graded.page("sample-2")
+    second = grade(tmp_path)
+    assert second.row("sample-1") == ("4", "needs manual grade")
+    assert second.row("sample-2") == ("6.5", "graded")
+    assert "A good <b>start</b>." in second.page("sample-2")
     with Gradebook(database, "gradwright") as book:
         given = book.find_grade("start-dot-check", "start", START.folder, "sample-2")
         assert (given.auto_score, given.manual_score, given.needs_manual_grade) == (0, 1.5, False)
