@@ -754,8 +754,9 @@ class Product(Operation, of=product):
             to_a, to_b = autodiff.matmul_gradients(grad[..., None, :], None if a is None else a[None, :], b)
             return None if to_a is None else to_a[..., 0, :], fitted(to_b, right)
         if len(right) <= 2 < len(left):  # one matrix met all rows: one large product
-            a = None if a is None else a.reshape(-1, left[-1])
-            grad = grad.reshape(-1, grad.shape[-1])
+            count = plain.prod(left[:-1])
+            a = None if a is None else a.reshape(count, left[-1])
+            grad = grad.reshape(count, grad.shape[-1])
         to_a, to_b = autodiff.matmul_gradients(grad, a, b)
         return to_a if to_a is None or len(right) > 2 else to_a.reshape(left), fitted(to_b, right)
         ### END SOLUTION
@@ -934,7 +935,9 @@ class Replace(Operation, of=replace):
 def is_advanced(key: Any) -> bool:
     """Whether there is a list, an array or a mask in the brackets, beside numbers, slices, None and `...`."""
     for item in key if isinstance(key, tuple) else (key,):
-        if isinstance(item, list) or (isinstance(item, plain.Strided | np.ndarray) and item.ndim):
+        if isinstance(item, list):
+            return True
+        if isinstance(item, plain.Strided | np.ndarray) and (item.ndim or item.dtype.kind == "b"):
             return True
     return False
 
@@ -1535,9 +1538,10 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     whole = list(tensors)
     if not whole:
         raise ValueError("cat of no tensors has no shape: give it one at least")
-    tensors = [t for t in whole if t.shape != (0,)] or whole[:1]
-    first = tensors[0]
+    first = next((t for t in whole if t.shape != (0,)), whole[0])
     axis = plain.axis_of(dim, first.ndim)
+    nothing = (*first.shape[:axis], 0, *first.shape[axis + 1 :])
+    tensors = [t.reshape(nothing) if t.shape == (0,) else t for t in whole]
     for t in tensors:
         if not t.ndim or t.ndim != first.ndim or any(t.shape[i] != n for i, n in enumerate(first.shape) if i != axis):
             raise ValueError(f"cat along dim {dim} of shapes {first.shape} and {t.shape}: all other axes must agree")

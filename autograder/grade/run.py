@@ -43,7 +43,7 @@ def grade_class(folder: Path) -> int:
             register(book, room, chapter, released[chapter])
         pages = grade_all(room, book, intake.submissions, released)
         make_pages(pages)
-        rows = write_grades(room, book, intake, there)
+        rows = write_grades(room.grades, book, intake, there)
     print(summary(room, rows, time.monotonic() - start))
     return 0
 
@@ -71,8 +71,8 @@ def grade_all(
     by_folder = {chapter.folder: chapter for chapter in released}
     total = len(submissions)
 
-    def say(student: str, chapter: Chapter, news: str) -> None:
-        pages.append(Page(room.root, student, chapter.folder, chapter.name))
+    def say(student: str, chapter: Chapter, news: str, trouble: str = "") -> None:
+        pages.append(Page(room.root, student, chapter.folder, chapter.name, trouble))
         print(f"[{len(pages):>{len(str(total))}}/{total}] {student}  {chapter.folder}  {news}", flush=True)
 
     def jobs() -> Iterator[Job]:
@@ -82,8 +82,7 @@ def grade_all(
                     raise NotebookError(each.trouble)
                 notebook = restore(read_cells(each.path), released[each.chapter])
             except NotebookError as error:
-                say(each.student, each.chapter, f"unreadable: {error}")
-                pages[-1] = Page(room.root, each.student, each.chapter.folder, each.chapter.name, str(error))
+                say(each.student, each.chapter, f"unreadable: {error}", str(error))
                 continue
             skipped = idle(notebook, released[each.chapter])
             yield Job(each.student, each.chapter.number, each.chapter.folder, notebook, skipped, limit)
@@ -95,7 +94,7 @@ def grade_all(
         write(path, json.dumps(judged.notebook, ensure_ascii=False, indent=1, sort_keys=True) + "\n")
         record(book, room, job.student, chapter, judged)
         file = renamed[job.student, chapter]
-        say(job.student, chapter, news(judged) + (f" (found as {file})" if file else ""))
+        say(job.student, chapter, news(judged) + (f" (found as {file})" if file else ""), judged.trouble)
     return pages
 
 

@@ -1,4 +1,4 @@
-"""Chapter 03's operations beside PyTorch: values and every gradient, in float64 to 1e-9, in float32 to its own digits."""
+"""Chapter 03 beside PyTorch: values and every gradient, in float64 to 1e-9, in float32 to its own digits."""
 
 from __future__ import annotations
 
