@@ -128,8 +128,8 @@ def named_members(module: Any, kind: str, prefix: str = "", seen: set[int] | Non
     kind     "_parameters" or "_buffers"
     prefix   what stands in front of each name: "" here; "encoder." for the modules below "encoder"
     seen     the id() of every member that was given already, for the calls below; None at the top
-    yields   pairs of a dotted name and the member: first the module's own, then those of each module below, in the order
-             in which they were registered. A member that is registered under several names has only the first.
+    yields   pairs of a dotted name and the member: first the module's own, then those of each module below, in the
+             order in which they were registered. A member that has several names is given under the first alone.
 
     PyTorch: Module.named_parameters, Module.named_buffers
     """
@@ -828,7 +828,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """input @ weight.T + bias, for an input of shape (..., in) and a weight of shape (out, in)."""
     if weight.ndim != 2 or not input.ndim or input.shape[-1] != weight.shape[1]:
         raise ValueError(
-            f"linear: the last axis of the input, {input.shape}, must be as long as the last of the weight, {weight.shape}"
+            f"linear: the last axis of the input, {input.shape}, is not as long as the last of the weight, {weight.shape}"
         )
     refuse_dtypes("linear", input, weight, bias)
     if bias is not None and bias.shape != weight.shape[:1]:
@@ -1250,9 +1250,8 @@ def follow_batch(x: np.ndarray, running_mean: Any, running_var: Any, momentum: f
 def refuse_channels(input: Tensor, *members: Tensor | None) -> None:
     for member in members:
         if member is not None and member.shape != input.shape[1:2]:
-            raise ValueError(
-                f"batch_norm: an input of shape {input.shape} has {input.shape[1]} channels on axis 1, and this layer {member.shape[0]}"
-            )
+            wanted = f"{member.shape[0]} channels on axis 1"
+            raise ValueError(f"batch_norm: an input of shape {input.shape} does not have {wanted}, as this layer has")
 
 
 class BatchNorm(Module):
@@ -1415,7 +1414,7 @@ def multiply_adds(weight_shape: tuple[int, ...], output_shape: tuple[int, ...]) 
     """How many products a layer calculates and adds up, for its weight; a bias has none.
 
     weight_shape  (out, in), or (out, in, ...) for a layer whose outputs read several places of each input
-    output_shape  the shape of everything that comes out, with the batch and all other axes; the `out` axis is among them
+    output_shape  the shape of all that comes out, with the batch and all other axes; the `out` axis is among them
     returns       a whole number
 
     >>> multiply_adds((10, 784), (64, 10))
