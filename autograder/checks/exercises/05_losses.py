@@ -147,7 +147,7 @@ exercises = [
             "a temperature below 1": (2, 3, 0.5),
             "one row": (1, 3, 2),
             "as many rows as classes": (3, 3, 2),
-            "logits in the thousands": (2, 3, 2, 1000.0),
+            "logits in the thousands": (3, 4, 2, 4000.0),
             "two classes": (4, 2, 3),
         },
         inputs=probes.inputs_distillation,

@@ -214,7 +214,7 @@ def inputs_geometric(rng, shape, low=0.5, high=2.0):
 
 
 def draw_geometric(rng):
-    return (int(rng.integers(1, 4)), int(rng.integers(1, 30)))
+    return ((int(rng.integers(1, 4)), int(rng.integers(1, 30))),)
 
 
 def inputs_normalize(rng, shape, eps=0.0, scale=1.0, zero_rows=0):
