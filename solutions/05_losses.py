@@ -66,8 +66,9 @@ figure, axes = plt.subplots(figsize=(7, 2.3))
 spans = {"float16": (-17.3, 11.1), "float32": (-103.9, 88.7), "float64": (-745.1, 709.8)}
 for row, (low, high) in enumerate(spans.values()):
     axes.barh(row, high - low, left=low, height=0.5, color=["#d55e00", "#e69f00", "#0072b2"][row])
-    axes.text(high + 12, row, f"exp({high:.0f}) is the last", va="center", fontsize=9)
+    axes.text(high + 12, row, f"exp({int(high)}) still fits", va="center", fontsize=9)
 axes.set_yticks(range(3), list(spans))
+axes.grid(False)
 axes.set(xlim=(-780, 1000), xlabel="x, where exp(x) is neither 0 nor inf")
 axes.spines[["top", "right"]].set_visible(False)
 
@@ -213,13 +214,17 @@ panels[0].set_ylim(0, 1.1)
 # raises. The inputs then lie between 0 and 1, the second softmax can hardly tell them apart, with ten classes the loss
 # never falls below 1.46, and the gradients are faint. It trains, badly.
 #
-# ### Exercise 5.3: `CrossEntropy`
-# Medium, 20 minutes, 4 points.
+# The plain function comes first, since an operation names the function that it stands for.
 
 
 # %% given="mean-cross-entropy"
 def mean_cross_entropy(logits: plain.Tensor, ids: np.ndarray) -> plain.Tensor:
     return CrossEntropy().forward(logits, ids)
+
+
+# %% [markdown]
+# ### Exercise 5.3: `CrossEntropy`
+# Medium, 20 minutes, 4 points.
 
 
 # %% exercise="losses-cross-entropy"
@@ -592,8 +597,8 @@ check("losses-bce", bce_with_logits)
 # far away, and so never settles at the goal. *Huber's loss* is the first near the goal and the second far from it.
 
 # %% figure="robust"
-"""Two panels over the error d from minus 4 to 4. Left, the losses: d squared leaves the picture at d = 3; the absolute
-value is a V; Huber's loss with delta 1 is round at the bottom and straight further out, below the V. Right, their
+"""Two panels over the error d from minus 4 to 4. Left, the losses: d squared leaves the picture at d = 2.4; the
+absolute value is a V; Huber's loss with delta 1 is round at the bottom and straight further out, below the V. Right, their
 slopes: a steep line through 0 without end; a step from minus 1 to 1; and Huber's, a line through 0 that stays at
 minus 1 and 1 beyond."""
 figure, (left, right) = plt.subplots(1, 2, figsize=(7, 2.7), layout="constrained")
@@ -825,16 +830,16 @@ in another direction."""
 figure, axes = plt.subplots(figsize=(5.4, 2.8))
 gradient = np.array([4.0, 1.0])
 ends = [
-    (gradient, "#555555", "gradient (4, 1)"),
-    (gradient * 2 / np.linalg.norm(gradient), "#0072b2", "by norm, 2"),
-    (np.clip(gradient, -1, 1), "#d55e00", "by value, 1"),
+    (gradient, "#555555", "gradient (4, 1)", (3.3, 1.15)),
+    (gradient * 2 / np.linalg.norm(gradient), "#0072b2", "by norm, 2", (2.1, 0.2)),
+    (np.clip(gradient, -1, 1), "#d55e00", "by value, 1", (0.3, 1.12)),
 ]
-for end, color, name in ends:
+for end, color, name, place in ends:
     axes.annotate("", end, (0, 0), arrowprops={"arrowstyle": "->", "color": color, "lw": 2.2})
-    axes.text(end[0] + 0.08, end[1] + 0.08, name, color=color, fontsize=9)
+    axes.text(*place, name, color=color, fontsize=9)
 axes.add_patch(plt.Circle((0, 0), 2, fill=False, color="#0072b2", linestyle=":"))
 axes.add_patch(plt.Rectangle((-1, -1), 2, 2, fill=False, color="#d55e00", linestyle="--"))
-axes.set(xlim=(-2.2, 5.6), ylim=(-2.1, 2.1), aspect="equal")
+axes.set(xlim=(-2.2, 4.8), ylim=(-2.1, 2.1), aspect="equal")
 
 # %% [markdown]
 # Where it stands decides what it does: **after** `backward`, when the gradients are complete, and **before** the

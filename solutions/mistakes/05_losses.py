@@ -100,8 +100,8 @@ class losses_log_softmax:
                 return np.log(e / e.sum(axis, keepdims=True))
 
         def sum_first(x, axis):
-            """The largest logit was added to the logarithm of the sum before x was subtracted. In float32 the small
-            number is lost beside the large one: subtract the large ones from each other first."""
+            """A large number met a small one before two large ones cancelled, and float32 has lost the small one:
+            subtract the largest logit from x first."""
             return x - np.expand_dims(logsumexp(x, axis), axis)
 
         def as_it_stands(x, axis):
@@ -649,8 +649,8 @@ class losses_clip_norm:
             return number(grads, norm)
 
         def nonfinite_left_alone(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False):
-            """Where the norm is not finite nothing was scaled. PyTorch scales there too: an inf gives the factor 0, a
-            nan spoils everything, and nobody can overlook it."""
+            """Where the norm is not finite nothing was scaled. PyTorch scales there too: inf gives the factor 0, nan
+            spoils everything."""
             grads = gradients(parameters)
             norm = p_norm([p_norm(g.array, norm_type) for g in grads], norm_type)
             refuse(norm, error_if_nonfinite)
