@@ -598,8 +598,8 @@ check("losses-bce", bce_with_logits)
 
 # %% figure="robust"
 """Two panels over the error d from minus 4 to 4. Left, the losses: d squared leaves the picture at d = 2.4; the
-absolute value is a V; Huber's loss with delta 1 is round at the bottom and straight further out, below the V. Right, their
-slopes: a steep line through 0 without end; a step from minus 1 to 1; and Huber's, a line through 0 that stays at
+absolute value is a V; Huber's loss with delta 1 is round at the bottom and straight further out, below the V. Right,
+their slopes: a steep line through 0 without end; a step from minus 1 to 1; and Huber's, a line through 0 that stays at
 minus 1 and 1 beyond."""
 figure, (left, right) = plt.subplots(1, 2, figsize=(7, 2.7), layout="constrained")
 d = np.linspace(-4, 4, 401)
