@@ -75,36 +75,43 @@ class Registry:
         vars(self).update(empty)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Keep `value` under `name`, in exactly one place.
+        """Keep `value` under `name`, in exactly one place: that of the first line below that fits.
 
-        a Parameter             in self._parameters
-        a Registry              in self._modules
-        a Tensor, or None       in self._buffers, if a buffer of this name is there already
-        None                    in self._parameters or self._modules, if the name is there already: it keeps its place
-        anything else           a plain attribute, in vars(self)
+        a Parameter                     in self._parameters
+        the name of a parameter         there it stays; only None may take its value's place
+        a Registry                      in self._modules
+        the name of a module            there it stays; only None may take its value's place
+        the name of a buffer            there it stays; None or a Tensor may take its value's place
+        anything else                   a plain attribute, in vars(self)
 
-        raises   TypeError where `name` is a parameter, buffer or module and `value` is none of what may be kept there
+        A value that moves to another place leaves the old one, and a name that stays keeps its place in the order.
+
+        raises   TypeError where the line that fits does not allow the value
                  AttributeError for a Parameter or a Registry before Registry.__init__ has run
         """
         ### BEGIN SOLUTION
-        homes = {home: vars(self).get(home) for home in ("_parameters", "_buffers", "_modules")}
-        kind = "_parameters" if isinstance(value, Parameter) else "_modules" if isinstance(value, Registry) else None
-        if kind and homes[kind] is None:
+        own = vars(self)
+        parameters, buffers, modules = (own.get(home, {}) for home in ("_parameters", "_buffers", "_modules"))
+        if isinstance(value, Parameter | Registry) and "_parameters" not in own:
             raise AttributeError(f"{name} was assigned before super().__init__() ran: call that first in __init__")
-        if kind:
-            for other in homes.values():
-                if other is not homes[kind]:
-                    other.pop(name, None)
-            vars(self).pop(name, None)
-            homes[kind][name] = value
-            return
-        for home, members in homes.items():
-            if members is not None and name in members:
-                if not (value is None or (home == "_buffers" and isinstance(value, Tensor))):
-                    raise TypeError(f"{name} is registered in {home} and cannot become a {type(value).__name__}")
-                members[name] = value
-                return
-        vars(self)[name] = value
+        if isinstance(value, Parameter):
+            home, allowed = parameters, True
+        elif name in parameters:
+            home, allowed = parameters, value is None
+        elif isinstance(value, Registry):
+            home, allowed = modules, True
+        elif name in modules:
+            home, allowed = modules, value is None
+        elif name in buffers:
+            home, allowed = buffers, value is None or isinstance(value, Tensor)
+        else:
+            home, allowed = own, True
+        if not allowed:
+            raise TypeError(f"{name} is registered and cannot become a {type(value).__name__}")
+        for other in (parameters, buffers, modules, own):
+            if other is not home:
+                other.pop(name, None)
+        home[name] = value
         ### END SOLUTION
 
     def __getattr__(self, name: str) -> Any:
