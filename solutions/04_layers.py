@@ -40,6 +40,7 @@ class Parameter(Tensor):
         """Take over another tensor's memory, shape and dtype. Whoever holds this parameter holds it still."""
         self.storage, self.dtype, self._array = data.storage, data.dtype, None
         self.shape, self.strides, self.offset = data.shape, data.strides, data.offset
+        self.grad_like = data.shape, data.dtype
 
     @property
     def data(self) -> Tensor:
@@ -74,36 +75,43 @@ class Registry:
         vars(self).update(empty)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Keep `value` under `name`, in exactly one place.
+        """Keep `value` under `name`, in exactly one place: that of the first line below that fits.
 
-        a Parameter             in self._parameters
-        a Registry              in self._modules
-        a Tensor, or None       in self._buffers, if a buffer of this name is there already
-        None                    in self._parameters or self._modules, if the name is there already: it keeps its place
-        anything else           a plain attribute, in vars(self)
+        a Parameter                     in self._parameters
+        the name of a parameter         there it stays; only None may take its value's place
+        a Registry                      in self._modules
+        the name of a module            there it stays; only None may take its value's place
+        the name of a buffer            there it stays; None or a Tensor may take its value's place
+        anything else                   a plain attribute, in vars(self)
 
-        raises   TypeError where `name` is a parameter, buffer or module and `value` is none of what may be kept there
+        A value that moves to another place leaves the old one, and a name that stays keeps its place in the order.
+
+        raises   TypeError where the line that fits does not allow the value
                  AttributeError for a Parameter or a Registry before Registry.__init__ has run
         """
         ### BEGIN SOLUTION
-        homes = {home: vars(self).get(home) for home in ("_parameters", "_buffers", "_modules")}
-        kind = "_parameters" if isinstance(value, Parameter) else "_modules" if isinstance(value, Registry) else None
-        if kind and homes[kind] is None:
+        own = vars(self)
+        parameters, buffers, modules = (own.get(home, {}) for home in ("_parameters", "_buffers", "_modules"))
+        if isinstance(value, Parameter | Registry) and "_parameters" not in own:
             raise AttributeError(f"{name} was assigned before super().__init__() ran: call that first in __init__")
-        if kind:
-            for other in homes.values():
-                if other is not homes[kind]:
-                    other.pop(name, None)
-            vars(self).pop(name, None)
-            homes[kind][name] = value
-            return
-        for home, members in homes.items():
-            if members is not None and name in members:
-                if not (value is None or (home == "_buffers" and isinstance(value, Tensor))):
-                    raise TypeError(f"{name} is registered in {home} and cannot become a {type(value).__name__}")
-                members[name] = value
-                return
-        vars(self)[name] = value
+        if isinstance(value, Parameter):
+            home, allowed = parameters, True
+        elif name in parameters:
+            home, allowed = parameters, value is None
+        elif isinstance(value, Registry):
+            home, allowed = modules, True
+        elif name in modules:
+            home, allowed = modules, value is None
+        elif name in buffers:
+            home, allowed = buffers, value is None or isinstance(value, Tensor)
+        else:
+            home, allowed = own, True
+        if not allowed:
+            raise TypeError(f"{name} is registered and cannot become a {type(value).__name__}")
+        for other in (parameters, buffers, modules, own):
+            if other is not home:
+                other.pop(name, None)
+        home[name] = value
         ### END SOLUTION
 
     def __getattr__(self, name: str) -> Any:
@@ -190,114 +198,6 @@ def mismatches(
     unlike = [name for name in own if name in given and tuple(own[name]) != tuple(given[name])]
     return missing, unexpected, unlike
     ### END SOLUTION
-
-
-# %% exercise="layers-hooks"
-def call_with_hooks(
-    module: Any, args: tuple, kwargs: dict, before: Iterable[Callable], after: Iterable[Callable]
-) -> Any:
-    """module.forward(*args, **kwargs), between those who want to see or change what goes in and what comes out.
-
-    before   functions hook(module, args), called in order, each with what the one before it left. One that returns
-             None has only watched. What another returns takes the place of args: a tuple, or one value for the only
-             argument
-    after    functions hook(module, args, output), called in order with the args that forward was given. One that
-             returns None has only watched; what another returns takes the place of output
-    returns  the output that is left
-
-    PyTorch: Module._call_impl
-    """
-    ### BEGIN SOLUTION
-    for hook in before:
-        changed = hook(module, args)
-        if changed is not None:
-            args = changed if isinstance(changed, tuple) else (changed,)
-    output = module.forward(*args, **kwargs)
-    for hook in after:
-        changed = hook(module, args, output)
-        if changed is not None:
-            output = changed
-    return output
-    ### END SOLUTION
-
-
-# %% given="backward-hooks"
-class Gate(Operation):
-    """A node that several tensors pass at once, on their way into a module or out of it."""
-
-    grad_like = (), np.dtype(np.float64)
-
-    def __init__(self, tensors: tuple, visit: Callable[[tuple], tuple]):
-        """visit  takes the gradients of all tensors, None where there is none, and returns those that go on"""
-        self.wants = [isinstance(t, Tensor) and t.requires_grad for t in tensors]
-        self.targets = [t.node if wanted else None for t, wanted in zip(tensors, self.wants, strict=True)]
-        self.waiting: list[np.ndarray | None] = [None] * len(tensors)
-        self.visit = visit
-
-    def backward(self, grad: np.ndarray) -> tuple:
-        arrived, self.waiting = tuple(self.waiting), [None] * len(self.waiting)
-        left = self.visit(tuple([None if g is None else Tensor(g.copy()) for g in arrived]))
-        return tuple([None if g is None else g.array.view() for g in left])
-
-    def passed(self, tensors: tuple) -> tuple:
-        """The tensors on the far side of the gate, on the same memory."""
-        return tuple([self.port(i, t) if self.wants[i] else t for i, t in enumerate(tensors)])
-
-    def port(self, place: int, t: Tensor) -> Tensor:
-        beyond = t.detach()
-        beyond._requires_grad, beyond._grad_fn = True, Port(self, place, t)
-        return beyond
-
-
-class Port(Operation):
-    """Where one tensor passes a gate. Its gradient waits there until those of all others have come."""
-
-    def __init__(self, gate: Gate, place: int, t: Tensor):
-        self.targets, self.gate, self.place, self.grad_like = (gate,), gate, place, t.node.grad_like
-
-    def backward(self, grad: np.ndarray) -> np.ndarray:
-        self.gate.waiting[self.place] = grad
-        return np.zeros(())  # the gate is told that one more has come
-
-
-class BackwardHooks:
-    """A pair of gates around one call of a module. The gradients at both are what its full backward hooks are given."""
-
-    def __init__(self, module: Any):
-        self.module, self.hooks = module, tuple(module._backward_hooks.values())
-        self.grad_output: tuple = ()
-        self.inputs = 0
-        self.waits = False
-
-    def enter(self, module: Any, args: tuple) -> tuple:
-        self.inputs = len(args)
-        gate = Gate(args, self.at_inputs)
-        self.waits = any(gate.wants)
-        return gate.passed(args)
-
-    def leave(self, module: Any, args: tuple, output: Any) -> Any:
-        outputs = output if isinstance(output, tuple) else (output,)
-        if not all(isinstance(t, Tensor) for t in outputs):
-            kind = type(output).__name__
-            raise TypeError(f"a backward hook needs a module whose output is a tensor or a tuple of them, not a {kind}")
-        passed = Gate(outputs, self.at_outputs).passed(outputs)
-        return passed if isinstance(output, tuple) else passed[0]
-
-    def at_outputs(self, grads: tuple) -> tuple:
-        self.grad_output = grads
-        if not self.waits:
-            self.run((None,) * self.inputs)
-        return grads
-
-    def at_inputs(self, grads: tuple) -> tuple:
-        return self.run(grads)
-
-    def run(self, grad_input: tuple) -> tuple:
-        for hook in self.hooks:
-            changed = hook(self.module, grad_input, self.grad_output)
-            if changed is not None:
-                grad_input = changed if isinstance(changed, tuple) else (changed,)
-        return grad_input
 
 
 # %% given="module-members"
@@ -499,7 +399,7 @@ class Module(Stateful):
 
     def register_full_backward_hook(self, hook: Callable) -> RemovableHandle:
         """Call hook(module, grad_input, grad_output) when the gradients of the inputs are known: two tuples, with None
-        where there is no gradient. What it returns, if anything, takes the place of grad_input."""
+        where none has come. What it returns, if anything, takes the place of grad_input."""
         return RemovableHandle(self._backward_hooks, hook)
 
     def train(self, mode: bool = True) -> Self:
@@ -828,7 +728,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """input @ weight.T + bias, for an input of shape (..., in) and a weight of shape (out, in)."""
     if weight.ndim != 2 or not input.ndim or input.shape[-1] != weight.shape[1]:
         raise ValueError(
-            f"linear: the last axis of the input, {input.shape}, is not as long as the last of the weight, {weight.shape}"
+            f"linear: the last axis of the input, {input.shape}, is not as long as that of the weight, {weight.shape}"
         )
     refuse_dtypes("linear", input, weight, bias)
     if bias is not None and bias.shape != weight.shape[:1]:
@@ -852,7 +752,7 @@ class Linear(Module):
     Both begin as random numbers, spread evenly between -1 / sqrt(in_features) and 1 / sqrt(in_features).
     """
 
-    def __init__(self, in_features: int, out_features: int, bias: bool = True, dtype: Any = plain.float32):
+    def __init__(self, in_features: int, out_features: int, bias: bool = True, *, dtype: Any = plain.float32):
         """bias  whether there is one; self.bias is None where there is not, and then it is registered as None"""
         ### BEGIN SOLUTION
         super().__init__()
@@ -1124,6 +1024,7 @@ class LayerNorm(Module):
         eps: float = 1e-5,
         elementwise_affine: bool = True,
         bias: bool = True,
+        *,
         dtype: Any = plain.float32,
     ):
         super().__init__()
@@ -1137,7 +1038,8 @@ class LayerNorm(Module):
         return layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+        affine, bias = self.elementwise_affine, self.bias is not None
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={affine}, bias={bias}"
 
 
 def as_shape(size: int | Iterable[int]) -> tuple[int, ...]:
@@ -1152,6 +1054,7 @@ class RMSNorm(Module):
         normalized_shape: int | tuple[int, ...],
         eps: float | None = None,
         elementwise_affine: bool = True,
+        *,
         dtype: Any = plain.float32,
     ):
         super().__init__()
@@ -1259,7 +1162,7 @@ class BatchNorm(Module):
     the last training step, with a running mean and variance.
 
     momentum             the share of the newest batch in the running values; None: the mean of all batches so far
-    affine               whether there are a weight and a bias
+    affine               whether there are a weight and, if bias is True, a bias
     track_running_stats  False: no running values, and the batch's own ones in eval too
     """
 
@@ -1272,6 +1175,8 @@ class BatchNorm(Module):
         momentum: float | None = 0.1,
         affine: bool = True,
         track_running_stats: bool = True,
+        *,
+        bias: bool = True,
         dtype: Any = plain.float32,
     ):
         super().__init__()
@@ -1279,7 +1184,7 @@ class BatchNorm(Module):
         self.affine, self.track_running_stats = affine, track_running_stats
         tracked = track_running_stats
         self.register_parameter("weight", Parameter(ones(num_features, dtype=dtype)) if affine else None)
-        self.register_parameter("bias", Parameter(zeros(num_features, dtype=dtype)) if affine else None)
+        self.register_parameter("bias", Parameter(zeros(num_features, dtype=dtype)) if affine and bias else None)
         self.register_buffer("running_mean", zeros(num_features, dtype=dtype) if tracked else None)
         self.register_buffer("running_var", ones(num_features, dtype=dtype) if tracked else None)
         self.register_buffer("num_batches_tracked", tensor(0) if tracked else None)
@@ -1307,7 +1212,7 @@ class BatchNorm(Module):
     def extra_repr(self) -> str:
         return (
             f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
-            f"track_running_stats={self.track_running_stats}"
+            f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
         )
 
 
@@ -1385,7 +1290,7 @@ class Embedding(Module):
     distribution; the vector of padding_idx is 0 and gets no gradient."""
 
     def __init__(
-        self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, dtype: Any = plain.float32
+        self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, *, dtype: Any = plain.float32
     ):
         super().__init__()
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
@@ -1407,6 +1312,120 @@ class Embedding(Module):
     def extra_repr(self) -> str:
         padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
         return f"{self.num_embeddings}, {self.embedding_dim}{padding}"
+
+
+# %% exercise="layers-hooks"
+def call_with_hooks(
+    module: Any, args: tuple, kwargs: dict, before: Iterable[Callable], after: Iterable[Callable]
+) -> Any:
+    """module.forward(*args, **kwargs), between those who want to see or change what goes in and what comes out.
+
+    before   functions hook(module, args), called in order, each with what the one before it left. One that returns
+             None has only watched. What another returns takes the place of args: a tuple, or one value for the only
+             argument
+    after    functions hook(module, args, output), called in order with the args that forward was given. One that
+             returns None has only watched; what another returns takes the place of output
+    returns  the output that is left
+
+    PyTorch: Module._call_impl
+    """
+    ### BEGIN SOLUTION
+    for hook in before:
+        changed = hook(module, args)
+        if changed is not None:
+            args = changed if isinstance(changed, tuple) else (changed,)
+    output = module.forward(*args, **kwargs)
+    for hook in after:
+        changed = hook(module, args, output)
+        if changed is not None:
+            output = changed
+    return output
+    ### END SOLUTION
+
+
+# %% given="backward-hooks"
+class Gate(Operation):
+    """A node that several tensors pass at once, on their way into a module or out of it."""
+
+    grad_like = (), np.dtype(np.float64)
+
+    def __init__(self, tensors: tuple, visit: Callable[[tuple], tuple]):
+        """visit  takes the gradients of all tensors, None where none has come, and returns those that go on"""
+        self.wants = [isinstance(t, Tensor) and t.requires_grad for t in tensors]
+        self.targets = [t.node if wanted else None for t, wanted in zip(tensors, self.wants, strict=True)]
+        self.constants = [isinstance(t, Tensor) and not t.requires_grad and (t.shape, t.dtype) for t in tensors]
+        self.waiting: list[np.ndarray | None] = [None] * len(tensors)
+        self.visit = visit
+
+    def backward(self, grad: np.ndarray) -> tuple:
+        arrived, self.waiting = tuple(self.waiting), [None] * len(self.waiting)
+        left = self.visit(tuple([self.gradient(i, g) for i, g in enumerate(arrived)]))
+        return tuple([None if g is None else g.array.view() for g in left])
+
+    def gradient(self, place: int, grad: np.ndarray | None) -> Tensor | None:
+        """The gradient as a tensor of its own, since others may hold the array; as in PyTorch, zeros for a constant."""
+        constant = self.constants[place]
+        return Tensor(np.zeros(*constant)) if constant else None if grad is None else Tensor(grad.copy())
+
+    def passed(self, tensors: tuple) -> tuple:
+        """The tensors on the far side of the gate, on the same memory."""
+        return tuple([self.port(i, t) if self.wants[i] else t for i, t in enumerate(tensors)])
+
+    def port(self, place: int, t: Tensor) -> Tensor:
+        beyond = t.detach()
+        beyond._requires_grad, beyond._grad_fn = True, Port(self, place, t)
+        return beyond
+
+
+class Port(Operation):
+    """Where one tensor passes a gate. Its gradient waits there until those of all others have come."""
+
+    def __init__(self, gate: Gate, place: int, t: Tensor):
+        self.targets, self.gate, self.place, self.grad_like = (gate,), gate, place, (t.shape, t.dtype)
+
+    def backward(self, grad: np.ndarray) -> np.ndarray:
+        self.gate.waiting[self.place] = grad
+        return np.zeros(())  # the gate is told that one more has come
+
+
+class BackwardHooks:
+    """A pair of gates around one call of a module. The gradients at both are what its full backward hooks are given."""
+
+    def __init__(self, module: Any):
+        self.module, self.hooks = module, tuple(module._backward_hooks.values())
+        self.grad_output: tuple = ()
+        self.inputs = 0
+        self.waits = False
+
+    def enter(self, module: Any, args: tuple) -> tuple:
+        self.inputs = len(args)
+        gate = Gate(args, self.at_inputs)
+        self.waits = any(gate.wants)
+        return gate.passed(args)
+
+    def leave(self, module: Any, args: tuple, output: Any) -> Any:
+        outputs = output if isinstance(output, tuple) else (output,)
+        if not all(isinstance(t, Tensor) for t in outputs):
+            kind = type(output).__name__
+            raise TypeError(f"a backward hook needs a module whose output is a tensor or a tuple of them, not a {kind}")
+        passed = Gate(outputs, self.at_outputs).passed(outputs)
+        return passed if isinstance(output, tuple) else passed[0]
+
+    def at_outputs(self, grads: tuple) -> tuple:
+        self.grad_output = grads
+        if not self.waits:
+            self.run((None,) * self.inputs)
+        return grads
+
+    def at_inputs(self, grads: tuple) -> tuple:
+        return self.run(grads)
+
+    def run(self, grad_input: tuple) -> tuple:
+        for hook in self.hooks:
+            changed = hook(self.module, grad_input, self.grad_output)
+            if changed is not None:
+                grad_input = changed if isinstance(changed, tuple) else (changed,)
+        return grad_input
 
 
 # %% exercise="layers-count"
