@@ -64,25 +64,25 @@ from gradwright.chapters.operations import Tensor
 # one. With $\mu = 0.9$ that is a tenfold step where the road is straight. The *dampening* $\delta$ is nearly always 0.
 
 # %% figure="valley"
-"""Contours of a valley, long from left to right. Plain descent, in orange, jumps from wall to wall and has covered half
-of the way to the minimum after 25 steps. With momentum, in blue, the jumps die away and the path arrives close to the
-minimum in the same number of steps."""
+"""Contours of a valley, long from left to right. Plain descent, in orange, jumps from wall to wall and has covered two
+thirds of the way to the minimum after 25 steps. With momentum, in blue, the jumps die away and the path has arrived at
+the minimum in the same number of steps."""
 
 
 def path(momentum, rate):
     p, b, places = np.array([-9.0, 1.2]), np.zeros(2), []
     for _ in range(26):
         places.append(p.copy())
-        b = momentum * b + np.array([0.1, 2.0]) * p
+        b = momentum * b + np.array([0.05, 2.0]) * p
         p = p - rate * b
     return np.array(places).T
 
 
 figure, axes = plt.subplots(figsize=(7, 2.6))
 x, y = np.meshgrid(np.linspace(-10, 3, 200), np.linspace(-1.7, 1.7, 100))
-axes.contour(x, y, 0.05 * x**2 + y**2, levels=[0.05, 0.3, 1, 2, 3.5, 5.5], colors="#b0b0b0", linewidths=0.8)
+axes.contour(x, y, 0.025 * x**2 + y**2, levels=[0.03, 0.2, 0.6, 1.3, 2.2, 3.5], colors="#b0b0b0", linewidths=0.8)
 axes.plot(*path(0.0, 0.92), "o-", color="#d55e00", markersize=3, linewidth=1.2, label="plain, rate 0.92")
-axes.plot(*path(0.6, 0.5), "s-", color="#0072b2", markersize=3, linewidth=1.2, label="momentum 0.6, rate 0.5")
+axes.plot(*path(0.6, 1.0), "s-", color="#0072b2", markersize=3, linewidth=1.2, label="momentum 0.6, rate 1")
 axes.plot(0, 0, "k*", markersize=10)
 axes.grid(False)
 axes.set(xlim=(-10, 3), ylim=(-1.7, 1.7))
@@ -635,14 +635,14 @@ check("optimizers-unpack", unpack_state)
 # All parts are there; what puts them together is given. `Optimizer` knows groups, memories and the way in and out. Each
 # kind of optimizer says which settings it has, which memory a parameter needs, and which of your functions is its rule.
 #
-# One thing in it is worth a look. A rule like `adam_step` walks a dozen times over arrays of the size of the model, and
-# a large array leaves the processor's cache between two walks. Since every rule works element by element, the machine
-# hands it *pieces* of 16,384 numbers, which stay in the cache for all of the dozen. On a layer of 784 × 256 this halves
-# the time, and the rules stay as readable as you wrote them.
+# One thing in it is worth a look. A rule like `adam_step` walks a dozen times over arrays of the size of a layer, and a
+# large array leaves the processor's cache between two walks. Since every rule works element by element, the machine
+# hands it *pieces* of 65,536 numbers, which stay in the cache for all of the dozen. On a layer of 2048 × 2048 that
+# saves a quarter of the time, and the rules stay as readable as you wrote them.
 
 
 # %% given="optimizer"
-PIECE = 16_384
+PIECE = 65_536
 
 
 def pieces(arrays: Sequence[np.ndarray | None]) -> Iterator[Sequence[np.ndarray | None]]:
@@ -729,8 +729,8 @@ class Optimizer:
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over settings and memories that another optimizer has given. All of it is copied."""
         groups, state = unpack_state(state_dict, self.param_groups)
-        self.param_groups = groups
-        self.state = defaultdict(dict, {p: fitted(memory, p) for p, memory in state.items()})
+        state = {p: fitted(memory, p) for p, memory in state.items()}
+        self.param_groups, self.state = groups, defaultdict(dict, state)
 
     def __repr__(self) -> str:
         lines = [

@@ -32,7 +32,7 @@ SETTINGS = [
     ("RMSprop", {"lr": 0.02, "alpha": 0.9, "centered": True, "eps": 1e-4}),
     ("RMSprop", {"lr": 0.02, "momentum": 0.5, "centered": True, "maximize": True, "eps": 1e-4}),
 ]
-SHAPES = [(3, 4), (4,), (), (200, 101)]  # the last is longer than one piece
+SHAPES = [(3, 4), (4,), (), (300, 301)]  # the last is longer than one piece
 
 
 def leaves(dtype=np.float64):
