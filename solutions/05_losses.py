@@ -242,7 +242,7 @@ class CrossEntropy(Operation, of=mean_cross_entropy):
         log_p = log_softmax(logits.array, 1)
         self.save(logits.new(log_p))
         self.ids = ids
-        return logits.new(-log_p[np.arange(len(ids)), ids].mean())
+        return logits.new(log_p[np.arange(len(ids)), ids].sum() / -len(ids))
         ### END SOLUTION
 
     def backward(self, grad: np.ndarray) -> np.ndarray:
@@ -406,9 +406,8 @@ def cross_entropy(
     if target.dtype.kind == "f":
         return with_probabilities(input, target, weight, ignore_index, reduction, label_smoothing)
     places = input.shape[:axis] + input.shape[axis + 1 :]
-    ids = class_ids(target, places, classes, ignore_index)
-    simple = weight is None and not label_smoothing and ids.size and not (ids == ignore_index).any()
-    if simple and reduction == "mean":
+    ids, all_count = class_ids(target, places, classes, ignore_index)
+    if all_count and weight is None and not label_smoothing and reduction == "mean":
         return input.apply(mean_cross_entropy, as_rows(input), ids=ids)
     q, count = soft_targets(ids, classes, None if weight is None else weight.array, ignore_index, label_smoothing)
     losses = input.apply(soft_cross_entropy, as_rows(input), input.new(q.astype(input.dtype)))
@@ -443,19 +442,21 @@ def check_arguments(input: Tensor, weight: Tensor | None, classes: int, reductio
         raise ValueError(f"label_smoothing={smoothing} is not between 0 and 1")
 
 
-def class_ids(target: Tensor, places: tuple[int, ...], classes: int, ignore_index: int) -> np.ndarray:
-    """The ids in one row, after a look whether they fit."""
+def class_ids(target: Tensor, places: tuple[int, ...], classes: int, ignore_index: int) -> tuple[np.ndarray, bool]:
+    """The ids in one row, after a look whether they fit, and whether there are some and all of them count."""
     if target.dtype.kind not in "iu":
         raise TypeError(f"the target holds {target.dtype}: class ids are whole numbers, probabilities are floats")
     if target.shape != places:
         raise ValueError(f"the target has shape {target.shape}, and the logits have a row for each place of {places}")
     ids = target.array.reshape(-1)
-    outside = (ids < 0) | (ids >= classes)
-    if outside.any():
-        wrong = ids[outside & (ids != ignore_index)]
+    if not ids.size:
+        return ids, False
+    lowest, highest = np.minimum.reduce(ids), np.maximum.reduce(ids)
+    if lowest < 0 or highest >= classes:
+        wrong = ids[((ids < 0) | (ids >= classes)) & (ids != ignore_index)]
         if wrong.size:
             raise IndexError(f"target {wrong[0]} is none of the {classes} classes, which count from 0")
-    return ids
+    return ids, not lowest <= ignore_index <= highest
 
 
 def as_rows(t: Tensor) -> Tensor:
@@ -500,7 +501,7 @@ def nll_loss(
     axis = min(1, input.ndim - 1)
     check_arguments(input, weight, input.shape[axis], reduction, 0)
     places = input.shape[:axis] + input.shape[axis + 1 :]
-    ids = class_ids(target, places, input.shape[axis], ignore_index)
+    ids, _ = class_ids(target, places, input.shape[axis], ignore_index)
     q, count = soft_targets(ids, input.shape[axis], None if weight is None else weight.array, ignore_index)
     own = np.where(ids == ignore_index, 0, ids)
     picked = as_rows(input).gather(1, input.new(own[:, None])).reshape(-1)

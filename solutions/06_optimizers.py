@@ -39,7 +39,7 @@ gradwright.chapter(6)
 # %% given="imports"
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -645,15 +645,14 @@ check("optimizers-unpack", unpack_state)
 PIECE = 65_536
 
 
-def pieces(arrays: Sequence[np.ndarray | None]) -> Iterator[Sequence[np.ndarray | None]]:
+def pieces(arrays: Sequence[np.ndarray | None]) -> list[Sequence[np.ndarray | None]]:
     """The same arrays in short flat parts, all from the same place: a rule's temporaries then stay in the cache."""
     size = arrays[0].size
     if size <= PIECE or not all(a is None or a.flags.c_contiguous for a in arrays):
-        yield arrays
-        return
+        return [arrays]
     flat = [None if a is None else a.reshape(-1) for a in arrays]
-    for start in range(0, size, PIECE):
-        yield [None if a is None else a[start : start + PIECE] for a in flat]
+    starts = range(0, size, PIECE)
+    return [[None if a is None else a[start : start + PIECE] for a in flat] for start in starts]
 
 
 class Optimizer:
@@ -708,11 +707,14 @@ class Optimizer:
             memory["step"] = 0
             memory.update({name: p.new(np.zeros(p.shape, p.dtype)) for name in names if name})
         memory["step"] += 1
-        arrays = [memory[name].array if name else None for name in names]
-        for values, slope, *kept in pieces([p.array, g, *arrays]):
+        arrays = [p.array, g]
+        for name in names:
+            arrays.append(memory[name].array if name else None)
+            if name:
+                memory[name].storage.version += 1
+        p.storage.version += 1  # a graph that has saved it must notice
+        for values, slope, *kept in pieces(arrays):
             self.rule(values, slope, kept, memory["step"], group)
-        for storage in [p.storage, *[memory[name].storage for name in names if name]]:
-            storage.version += 1  # a graph that has saved one of them must notice
 
     def memories(self, group: dict[str, Any]) -> Sequence[str | None]:
         """What a parameter's memory is made of beside its step count; None in place of one that is not kept."""
