@@ -38,6 +38,7 @@ gradwright.chapter(2)
 
 # %% given="imports"
 import threading
+import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import ContextDecorator
@@ -158,20 +159,21 @@ plt.show()
 and b = 3 enter a plus, s = 5 leaves it; s and c = 4 enter a times, L = 20 leaves it. Below each line, in orange, the
 gradient on the way back: 1 at L, 4 at s, 5 at c, and 4 at both a and b."""
 figure, axes = plt.subplots(figsize=(7.4, 3.3), layout="constrained")
-places = {"a": (0, 2), "b": (0, 1), "c": (2.6, 0.1), "+": (2.6, 1.5), "×": (5, 1), "L": (7, 1)}
+places = {"a": (0, 2.3), "b": (0, 0.7), "c": (2.6, -0.1), "+": (2.6, 1.5), "×": (5, 1), "L": (7, 1)}
 wires = [("a", "+", 2, 4), ("b", "+", 3, 4), ("+", "×", "s = 5", 4), ("c", "×", 4, 5), ("×", "L", 20, 1)]
 for start, end, value, gradient in wires:
     (x0, y0), (x1, y1) = places[start], places[end]
     axes.annotate("", (x1 - 0.3, y1), (x0 + 0.3, y0), arrowprops={"arrowstyle": "->", "color": "#595959"})
-    axes.text((x0 + x1) / 2, (y0 + y1) / 2 + 0.14, value, ha="center", color="#00558a", fontsize=12)
-    axes.text((x0 + x1) / 2, (y0 + y1) / 2 - 0.3, gradient, ha="center", color="#a04600", fontsize=12)
+    x, y = x0 + 0.42 * (x1 - x0), y0 + 0.42 * (y1 - y0)
+    axes.text(x, y + 0.13, value, ha="center", color="#00558a", fontsize=12)
+    axes.text(x, y - 0.32, gradient, ha="center", color="#a04600", fontsize=12)
 for name, (x0, y0) in places.items():
     operation = name in "+×"
     axes.plot(x0, y0, "o", markersize=26, color="#cfe3f1" if operation else "white", markeredgecolor="#595959")
     axes.text(x0, y0 - 0.015, name, ha="center", va="center", fontsize=13)
 axes.text(5.3, 2.2, "value, forward", color="#00558a", fontsize=12)
 axes.text(5.3, 1.85, "gradient, back", color="#a04600", fontsize=12)
-axes.set(xlim=(-0.5, 7.5), ylim=(-0.35, 2.5))
+axes.set(xlim=(-0.5, 7.5), ylim=(-0.5, 2.7))
 axes.axis("off")
 
 # %% [markdown]
@@ -202,6 +204,7 @@ class Operation:
     kept: list[tuple | None] | tuple[()] = ()
     hooks: Any = None
     is_operation = True
+    constant = False  # whether the output is declared not to move with the inputs
     function: ClassVar[Callable]
 
     def __init_subclass__(cls, of: Callable | None = None):
@@ -562,21 +565,22 @@ places = {
     "nowhere": (0, 2.4),
     "w": (0, 1.4),
 }
+half = {"Sum": 0.42, "Add": 0.4, "Multiply": 0.64, "b": 0.25, "w": 0.27, "nowhere": 0.55}
 for start, end in [("Sum", "Add"), ("Add", "Multiply"), ("Add", "b"), ("Multiply", "nowhere"), ("Multiply", "w")]:
     (x0, y0), (x1, y1) = places[start], places[end]
     dashes = "dotted" if end == "nowhere" else "solid"
     line = {"arrowstyle": "->", "color": "#a04600", "lw": 1.6, "linestyle": dashes}
-    axes.annotate("", (x1 + 0.6, y1), (x0 - 0.65, y0), arrowprops=line)
-axes.annotate("", (7.25, 1.3), (8.1, 1.3), arrowprops={"arrowstyle": "->", "color": "#595959", "lw": 1.6})
-axes.text(7.68, 1.45, "grad_fn", ha="center", color="#595959")
+    axes.annotate("", (x1 + half[end], y1), (x0 - half[start], y0), arrowprops=line)
+axes.annotate("", (7.02, 1.3), (8.2, 1.3), arrowprops={"arrowstyle": "->", "color": "#595959", "lw": 1.6})
+axes.text(7.6, 1.45, "grad_fn", ha="center", color="#595959")
 axes.text(5.6, 1.45, "targets", ha="center", color="#a04600")
 for name, (x0, y0) in places.items():
     operation = name in ("Sum", "Add", "Multiply")
     shape = {"boxstyle": "round,pad=0.45" if operation else "square,pad=0.45", "edgecolor": "#595959"}
     shape["facecolor"] = "#cfe3f1" if operation else "white"
     axes.text(x0, y0, name, ha="center", va="center", fontsize=12, bbox=None if name == "nowhere" else shape)
-axes.text(0, 0.75, "a leaf", ha="center", fontsize=10, color="#595959")
-axes.text(2.4, -0.25, "a leaf", ha="center", fontsize=10, color="#595959")
+axes.text(0, 0.85, "a leaf", ha="center", fontsize=10, color="#595959")
+axes.text(2.4, -0.15, "a leaf", ha="center", fontsize=10, color="#595959")
 axes.set(xlim=(-0.8, 9.2), ylim=(-0.45, 2.8))
 axes.axis("off")
 
@@ -676,7 +680,7 @@ def record(function: Callable, inputs: tuple, options: dict, targets: list) -> A
     operation.targets = targets
     out = operation.forward(*inputs, **options)
     dtype = out.dtype
-    if dtype.kind == "f":
+    if dtype.kind == "f" and not operation.constant:
         operation.grad_like = out.shape, dtype
         out._requires_grad, out._grad_fn = True, operation
     return out
@@ -761,6 +765,8 @@ class Gradients:
     @property
     def grad(self) -> Self | None:
         """The gradient that backward has left here, or None. Leaves have one, and tensors after retain_grad()."""
+        if self._grad is None and self._retains is None and not self.is_leaf:
+            warnings.warn("the gradient of a tensor that is no leaf is kept only after retain_grad()", stacklevel=2)
         return self._grad
 
     @grad.setter
@@ -876,6 +882,8 @@ class Writes:
     def write(self, function: Callable, ufunc: Callable, other: Any) -> Self:
         """self becomes function(self, other); where nothing is recorded, `ufunc` does it without a second array."""
         if not isinstance(other, plain.Strided):
+            if not isinstance(other, int | float | np.generic):
+                raise TypeError(f"a {type(other).__name__} cannot be written into a tensor: make it a tensor first")
             other = self.new(np.asarray(other, plain.number_dtype(self.dtype, other)))
         self.refuse_write(other)
         if state.enabled and (self.requires_grad or other.requires_grad):
@@ -902,7 +910,7 @@ class Writes:
             strides = f"shape {self.shape} and strides {self.strides}"
             raise RuntimeError(f"{strides} name one place in memory more than once: clone() before you write")
         if plain.CATEGORY[other.dtype.kind] > plain.CATEGORY[self.dtype.kind]:
-            raise RuntimeError(f"a {self.dtype} tensor cannot hold {other.dtype} numbers: convert one of them first")
+            raise RuntimeError(f"a tensor of {self.dtype} cannot hold {other.dtype} numbers: convert one of them first")
 
     def add_(self, other: Any, *, alpha: float = 1) -> Self:
         return self.write(plain.add, np.add, other if alpha == 1 else other * alpha)
@@ -2100,6 +2108,10 @@ check("autodiff-projection", project)
 
 
 # %% given="gradcheck"
+FEW = 100
+"""Elements up to which gradcheck looks at each one."""
+
+
 class GradcheckError(RuntimeError):
     """A gradient that is not what small steps say."""
 
@@ -2123,7 +2135,8 @@ def gradcheck(
     inputs = as_list(inputs)
     places = [i for i, t in enumerate(inputs) if isinstance(t, Tensor) and t.requires_grad]
     if not places:
-        raise ValueError("gradcheck has nothing to check: no input requires a gradient")
+        kinds = ", ".join([str(t.dtype) for t in inputs if isinstance(t, plain.Strided)])
+        raise ValueError(f"gradcheck has nothing to check: none of the inputs ({kinds}) requires a gradient")
     for i in places:
         if inputs[i].dtype != plain.float64:
             raise TypeError(f"gradcheck needs float64 and input {i} holds {inputs[i].dtype}: use double()")
@@ -2150,9 +2163,16 @@ def difference(func: Callable, inputs: list, i: int, eps: float, atol: float, rt
     x, rng = inputs[i].array, np.random.default_rng(i)
     u, v = rng.standard_normal(f(x).shape), rng.standard_normal(x.shape)
     numerical, analytic = project(f, vjp, x, u, v, eps)
+    place = "along a random direction"
+    if x.size <= FEW:  # then it can be said which element is wrong
+        claims, facts = vjp(x, u), numerical_gradient(lambda x: float((u * f(x)).sum()), x, eps)
+        wrong = np.argwhere(~np.isclose(claims, facts, rtol, atol))
+        if len(wrong):
+            index = tuple(wrong[0].tolist())
+            place, analytic, numerical = f"at {list(index)}", claims[index], facts[index]
     if np.isclose(analytic, numerical, rtol, atol):
         return ""
-    return f"backward gives {analytic:.9g} along a random direction, small steps give {numerical:.9g}"
+    return f"{place}, backward gives {analytic:.9g} and small steps give {numerical:.9g}"
 
 
 # %% given="function"
@@ -2208,6 +2228,7 @@ class Custom(Operation):
             raise TypeError(f"{self}: forward returned {type(out).__name__}, and one tensor is wanted")
         if any(out is x for x in inputs) or out.requires_grad:
             out = out.detach()
+        self.constant = ctx.constant
         self.save(*ctx.to_save)
         self.like, ctx.to_save = out.new(np.empty(0)), ()
         return out
