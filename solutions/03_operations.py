@@ -348,8 +348,8 @@ def var_gradient(grad: np.ndarray, x: np.ndarray, dims: tuple[int, ...], correct
     correction  the variance is the sum of (x - mean)**2, divided by count - correction
     returns     an array of x's shape and dtype
 
-    Where count <= correction there is no variance: give nan times grad where x equals its mean, inf times grad where
-    it does not.
+    Where count equals the correction, the variance was a division by 0: let the factor be infinite, so that an element
+    at its mean gets nan.
 
     >>> var_gradient(np.array([[3.0]]), np.array([[1.0, 2.0, 6.0]]), (1,), 1)
     array([[-6., -3.,  9.]])
@@ -359,9 +359,8 @@ def var_gradient(grad: np.ndarray, x: np.ndarray, dims: tuple[int, ...], correct
     ### BEGIN SOLUTION
     count = plain.prod([x.shape[d] for d in dims])
     mean = np.add.reduce(x, dims, keepdims=True) / max(count, 1)
-    if count <= correction:
-        return grad * np.where(x == mean, np.nan, np.inf).astype(x.dtype)
-    return (grad * (2 / (count - correction))) * (x - mean)
+    factor = 2 / (count - correction) if count != correction else np.inf
+    return (grad * factor) * (x - mean)
     ### END SOLUTION
 
 
