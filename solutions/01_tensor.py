@@ -19,7 +19,7 @@
 # - predict the shape and the dtype of `a + b`, `a.mean(dim)` and `a @ b`, or the error;
 # - find the transposed axis behind a shape error from the shapes alone.
 #
-# Allow about three and a half hours; each section is a good place to stop. Everything later in the course runs on the
+# Allow about four hours; each section is a good place to stop. Everything later in the course runs on the
 # class that you complete here.
 
 # %%
@@ -1083,10 +1083,10 @@ for name, y in [("column", column), ("corners", corners), ("again", again)]:
 # number of elements at an even distance. `x` is a single block of 12 with stride 1; `x.T` is two blocks, 4 with
 # stride 1 and 3 with stride 4.
 #
-# **Split.** Cut the blocks into the new axes, from the right. A block of 12 with stride 1 gives `(2, 6)` or `(3, 2,
-# 2)`: the last axis gets the block's stride, and the block that remains is shorter by that factor and walks in steps
-# larger by that factor. A new axis has to fit into what is left of one block, without remainder. If it does not, it
-# would have to bend round a corner, and there is no such view.
+# **Split.** Cut the blocks into the new axes, from the right. The last axis gets the stride of the last block, and what
+# remains of that block is shorter by the axis's size and walks in steps larger by it. A block of 12 with stride 1, cut
+# into `(2, 6)`, gives 6 with stride 1 and 2 with stride 6. Each new axis has to fit into what is left of one block,
+# without remainder. If it does not, it would have to bend round a corner, and there is no such view.
 #
 # For example, shape `(2, 3, 4)` with strides `(40, 4, 1)` has the blocks 2 with stride 40 and 12 with stride 1. As
 # `(2, 6, 2)` it can be seen, with strides `(40, 2, 1)`. As `(6, 4)` it cannot: 4 fits into the 12 and leaves 3 with
@@ -1678,7 +1678,7 @@ check("tensor-mean", mean_over)
 # %% [markdown]
 # ## Matrix products
 #
-# **Idea.** Where the time of deep learning goes. For matrices of shape `(n, k)` and `(k, m)`
+# **Idea.** This is where deep learning spends its time. For matrices of shape `(n, k)` and `(k, m)`
 #
 # $$C_{ij} = \sum_{p=0}^{k-1} A_{ip}\, B_{pj}$$
 #

@@ -6,12 +6,13 @@ import csv
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from nbgrader.api import Grade, Gradebook, SubmittedAssignment
 
 from autograder.course import Chapter
 from autograder.errors import NotebookError
-from autograder.grade.classroom import Classroom, write
+from autograder.grade.classroom import write
 from autograder.grade.gradebook import find_submission
 from autograder.grade.intake import Intake, Submission, read_cells
 
@@ -46,13 +47,13 @@ def no_formula(text: str) -> str:
     return f"'{text}" if text.startswith(FORMULA) else text
 
 
-def write_grades(room: Classroom, book: Gradebook, intake: Intake, chapters: Sequence[Chapter]) -> list[Row]:
-    """Write CLASS/grades.csv and return its rows."""
+def write_grades(path: Path, book: Gradebook, intake: Intake, chapters: Sequence[Chapter]) -> list[Row]:
+    """Write the table and return its rows."""
     rows = list(rows_of(book, intake, chapters))
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerows([COLUMNS, *(row.cells() for row in rows)])
-    write(room.grades, text.getvalue())
+    write(path, text.getvalue())
     return rows
 
 

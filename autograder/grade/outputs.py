@@ -23,8 +23,8 @@ def words(text: str) -> frozenset[str]:
 
 
 TAGS = words(
-    "a abbr b blockquote br caption code dd del details div dl dt em figcaption figure h1 h2 h3 h4 h5 h6 hr i img input "
-    "kbd li mark ol p pre q s samp small span strong sub summary sup table tbody td tfoot th thead tr u ul"
+    "a abbr b blockquote br caption code dd del details div dl dt em figcaption figure h1 h2 h3 h4 h5 h6 hr i img "
+    "input kbd li mark ol p pre q s samp small span strong sub summary sup table tbody td tfoot th thead tr u ul"
 )
 ATTRIBUTES = words("align aria-hidden class colspan id open role rowspan scope style title")
 STYLES = CSSSanitizer(

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from nbgrader.api import Gradebook
+from traitlets.config import PyFileConfigLoader
 
 from autograder.course import Chapter, chapters
-from autograder.errors import NotebookError
+from autograder.errors import BadInput, NotebookError
 from autograder.grade.classroom import Classroom, official, open_classroom, write
 from autograder.grade.execute import LEVEL, SECONDS_A_CELL, Job, Judged, judge
 from autograder.grade.export import Row, write_grades
@@ -43,7 +44,7 @@ def grade_class(folder: Path) -> int:
             register(book, room, chapter, released[chapter])
         pages = grade_all(room, book, intake.submissions, released)
         make_pages(pages)
-        rows = write_grades(room, book, intake, there)
+        rows = write_grades(room.grades, book, intake, there)
     print(summary(room, rows, time.monotonic() - start))
     return 0
 
@@ -56,9 +57,10 @@ def workers() -> int:
 
 def seconds_a_cell(room: Classroom) -> float:
     """The class's own limit, `c.Execute.timeout` in its nbgrader_config.py."""
-    from traitlets.config import PyFileConfigLoader
-
-    config = PyFileConfigLoader(room.config.name, path=str(room.root)).load_config()
+    try:
+        config = PyFileConfigLoader(room.config.name, path=str(room.root)).load_config()
+    except Exception as error:  # it is a program of the instructor's, and may raise anything
+        raise BadInput(f"{room.config} cannot be run ({type(error).__name__}: {error}): correct it.") from error
     return float(config.Execute.get("timeout") or SECONDS_A_CELL)
 
 
@@ -71,8 +73,8 @@ def grade_all(
     by_folder = {chapter.folder: chapter for chapter in released}
     total = len(submissions)
 
-    def say(student: str, chapter: Chapter, news: str) -> None:
-        pages.append(Page(room.root, student, chapter.folder, chapter.name))
+    def say(student: str, chapter: Chapter, news: str, trouble: str = "") -> None:
+        pages.append(Page(room.root, student, chapter.folder, chapter.name, trouble))
         print(f"[{len(pages):>{len(str(total))}}/{total}] {student}  {chapter.folder}  {news}", flush=True)
 
     def jobs() -> Iterator[Job]:
@@ -82,8 +84,7 @@ def grade_all(
                     raise NotebookError(each.trouble)
                 notebook = restore(read_cells(each.path), released[each.chapter])
             except NotebookError as error:
-                say(each.student, each.chapter, f"unreadable: {error}")
-                pages[-1] = Page(room.root, each.student, each.chapter.folder, each.chapter.name, str(error))
+                say(each.student, each.chapter, f"unreadable: {error}", str(error))
                 continue
             skipped = idle(notebook, released[each.chapter])
             yield Job(each.student, each.chapter.number, each.chapter.folder, notebook, skipped, limit)
@@ -95,7 +96,7 @@ def grade_all(
         write(path, json.dumps(judged.notebook, ensure_ascii=False, indent=1, sort_keys=True) + "\n")
         record(book, room, job.student, chapter, judged)
         file = renamed[job.student, chapter]
-        say(job.student, chapter, news(judged) + (f" (found as {file})" if file else ""))
+        say(job.student, chapter, news(judged) + (f" (found as {file})" if file else ""), judged.trouble)
     return pages
 
 
@@ -138,6 +139,6 @@ def summary(room: Classroom, rows: Sequence[Row], seconds: float) -> str:
     students = len({row.student for row in rows})
     statuses = ", ".join(f"{count} {status}" for status, count in counts.most_common())
     return (
-        f"{students} students in {seconds:.0f} s: {statuses}.\n"
+        f"{students} student{'s' * (students != 1)} in {seconds:.0f} s: {statuses}.\n"
         f"Grades: {room.grades}\nFeedback: {room.feedback}\nGradebook: {room.gradebook}"
     )

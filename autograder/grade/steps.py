@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,8 @@ from nbgrader.api import Gradebook
 from nbgrader.plugins import ExportPlugin
 from nbgrader.preprocessors import NbGraderPreprocessor
 
-from autograder.course import chapters
-from autograder.grade.classroom import Classroom
+from autograder.course import chapter, chapters
+from autograder.grade.classroom import Classroom, official
 from autograder.grade.export import write_grades
 from autograder.grade.intake import choose, collect, readable
 from autograder.grade.outputs import tidy
@@ -26,11 +25,9 @@ class RestoreCells(NbGraderPreprocessor):
 
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
         names = resources["nbgrader"]
-        path = (
-            Path("release") / names["assignment"] / f"{names['notebook']}.ipynb"
-        )  # nbgrader works in the class folder
-        official = json.loads(path.read_text(encoding="utf-8"))
-        return from_dict(restore(readable(path, nb.cells), official)), resources
+        cells = readable(Path(f"{names['notebook']}.ipynb"), nb.cells)
+        released = official(Classroom(Path.cwd()), chapter(names["assignment"]))  # nbgrader works in the class folder
+        return from_dict(restore(cells, released)), resources
 
 
 class TidyOutputs(NbGraderPreprocessor):
@@ -46,21 +43,18 @@ class TidyOutputs(NbGraderPreprocessor):
 
 
 class GradesCsv(ExportPlugin):
-    """`nbgrader export`: CLASS/grades.csv as `autograder grade` writes it, after grading by hand for instance."""
+    """`nbgrader export`: the table that `autograder grade` writes, for when somebody has graded by hand since."""
 
     def export(self, gradebook: Gradebook) -> None:
-        room = Classroom(Path.cwd())
-        write_grades(room, gradebook, collect(room, chapters()), chapters())
+        room = Classroom(Path(gradebook.engine.url.database).parent)
+        write_grades(Path(self.to) if self.to else room.grades, gradebook, collect(room, chapters()), chapters())
 
 
-def name_as_expected(assignment: str, student: str, notebooks: Sequence[str]) -> None:
+def name_as_expected(assignment: str, student: str, notebooks: list[str]) -> None:
     """The `pre_convert_hook` of Autograde: give a renamed notebook its expected name beside it, and use that copy."""
     folder = Path(notebooks[0]).parent
-    chapter = next((each for each in chapters() if each.folder == folder.name), None)
-    if chapter is None:
-        return
-    room = Classroom(folder.parents[2])
-    found = choose(room, folder.parent.name, chapter, folder)
+    found = choose(Classroom(folder.parents[2]), folder.parent.name, chapter(folder.name), folder)
     if found.path is not None and found.renamed:
-        copy = shutil.copy(found.path, folder / chapter.notebook)
-        notebooks[:] = [str(copy)]  # nbgrader's own list: it goes on with what is in it
+        notebooks[:] = [
+            str(shutil.copy(found.path, folder / found.chapter.notebook))
+        ]  # nbgrader goes on with this list

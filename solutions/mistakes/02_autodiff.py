@@ -564,8 +564,8 @@ class autodiff_walk:
                         ready.append(target)
 
         def order_found_by_recursion(root, grad, visit):
-            """The order of the nodes was found by a function that calls itself, which Python stops at a depth of about
-            a thousand. count_arrivals, and a list of nodes that are ready, need no recursion."""
+            """The order was found by a function that calls itself, which Python stops at a depth of about a thousand.
+            Counting arrivals, and a list of ready nodes, need no recursion."""
             order, seen = [], set()
 
             def arrange(node):
@@ -672,8 +672,8 @@ class autodiff_parts:
             return mean
 
         def all_kept_until_the_end(loss_of, parts):
-            """The losses were added up, and backward came once, at the end. Till then every part's graph was in memory,
-            which was to be avoided: call backward on each part before the next one is computed."""
+            """Backward came once, at the end, and until then every part's graph was in memory: call it on each part
+            before the next one's loss is computed."""
             total = sum(map(len, parts))
             loss = sum(loss_of(part) * (len(part) / total) for part in parts)
             loss.backward()

@@ -107,12 +107,12 @@ def cell(notebook: Notebook, cell_id: str) -> Notebook:
     return next(cell for cell in notebook["cells"] if cell["id"] == cell_id)
 
 
-def code(text: str, **extra: Any) -> Notebook:
-    return {"cell_type": "code", "source": text, "metadata": {}, "outputs": [], "execution_count": None, **extra}
+def code(text: str) -> Notebook:
+    return {"cell_type": "code", "id": "mine", "source": text, "metadata": {}, "outputs": [], "execution_count": None}
 
 
 def markdown(text: str) -> Notebook:
-    return {"cell_type": "markdown", "source": text, "metadata": {}}
+    return {"cell_type": "markdown", "id": "my-words", "source": text, "metadata": {}}
 
 
 def with_answer(notebook: Notebook, exercise: str, text: str) -> Notebook:

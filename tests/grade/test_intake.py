@@ -1,0 +1,176 @@
+"""Which file is the submission, how it is read, and the sentences for what cannot be graded at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from autograder.__main__ import main
+from autograder.errors import BadInput, NotebookError
+from autograder.grade import intake
+from autograder.grade.classroom import Classroom, official, open_classroom
+from autograder.grade.intake import choose, collect, read_cells
+
+from .conftest import START, Notebook, code, hand_in
+
+
+@pytest.mark.parametrize(
+    ("names", "chosen"),
+    [
+        (["start.ipynb"], "start.ipynb"),
+        (["start (1).ipynb"], "start (1).ipynb"),
+        (["anything.ipynb", "notes.txt", ".hidden.ipynb"], "anything.ipynb"),
+        (["start.ipynb", "start (1).ipynb", "scratch.ipynb"], "start.ipynb"),
+        (["start-Copy1.ipynb", "scratch.ipynb"], "start-Copy1.ipynb"),
+        (["Start.IPYNB", "scratch.ipynb"], "Start.IPYNB"),
+        (["start (1).ipynb", "start (2).ipynb"], None),
+        (["a.ipynb", "b.ipynb"], None),
+        ([], None),
+    ],
+)
+def test_the_file_that_counts(tmp_path: Path, names: list[str], chosen: str | None) -> None:
+    folder = tmp_path / "submitted" / "one" / START.folder
+    folder.mkdir(parents=True)
+    for name in names:
+        (folder / name).write_text("{}")
+    found = choose(Classroom(tmp_path), "one", START, folder)
+    assert (found.path and found.path.name) == chosen
+    assert bool(found.trouble) == (chosen is None)
+
+
+def test_a_huge_file_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(intake, "LARGEST", 2**20)
+    path = hand_in(tmp_path, "one", b" " * (3 * 2**20))
+    found = choose(Classroom(tmp_path), "one", START, path.parent)
+    assert found.path is None
+    assert found.trouble.endswith("start.ipynb has 3 MB, and 1 are read at most: clear its outputs.")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32"])
+def test_every_unicode_encoding_is_read(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "start.ipynb"
+    notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [code("# Grüße, 世界")]}
+    path.write_bytes(json.dumps(notebook, ensure_ascii=False).encode(encoding))
+    assert [cell["source"] for cell in read_cells(path)] == ["# Grüße, 世界"]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "is not valid JSON"),
+        (b"{", "is not valid JSON"),
+        (b"\xff\xfe\xfa", "is not valid JSON"),
+        (b"[" * 100_000, "is not valid JSON"),
+        (b"[]", "is JSON but not a notebook"),
+        (b"{}", "is JSON but not a notebook"),
+        (b'{"nbformat": "4", "cells": []}', "is JSON but not a notebook"),
+        (b'{"nbformat": 3, "worksheets": [], "cells": []}', "is not a notebook of format 4"),
+        (b'{"nbformat": 4, "cells": {}}', "is not a notebook of format 4"),
+        (b'{"nbformat": 4, "cells": []}', "has no cells at all"),
+        (b'{"nbformat": 4, "cells": [7]}', "cell 1 has no text or no known type"),
+        (b'{"nbformat": 4, "cells": [{"cell_type": "code", "source": [1]}]}', "cell 1 has no text or no known type"),
+        (b'{"nbformat": 4, "cells": [{"cell_type": "page", "source": ""}]}', "cell 1 has no text or no known type"),
+    ],
+)
+def test_what_is_no_notebook_is_said(tmp_path: Path, content: bytes, said: str) -> None:
+    path = tmp_path / "start.ipynb"
+    path.write_bytes(content)
+    with pytest.raises(NotebookError, match=said):
+        read_cells(path)
+
+
+def one_sentence(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """What a command that must fail says."""
+    assert main(["grade", *arguments]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    return said
+
+
+def test_no_such_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = one_sentence(capsys, str(tmp_path / "nowhere"))
+    assert f"there is no class folder {tmp_path / 'nowhere'}: check its name, or make it" in said
+
+
+def test_a_file_in_place_of_the_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "class").write_text("")
+    assert "is a file and not a class folder" in one_sentence(capsys, str(tmp_path / "class"))
+
+
+def test_an_empty_class_gets_what_to_hand_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], released: Notebook
+) -> None:
+    said = one_sentence(capsys, str(tmp_path))
+    assert f"{tmp_path} holds no submission yet: put the first at submitted/<student>/00_start/start.ipynb" in said
+    handed_out = tmp_path / "release" / START.folder / START.notebook
+    assert json.loads(handed_out.read_text(encoding="utf-8")) == released
+    assert (tmp_path / "nbgrader_config.py").is_file()
+
+
+def test_an_unknown_chapter_alone_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "submitted" / "one" / "start").mkdir(parents=True)
+    assert "submitted/one/start is no chapter: rename it to 00_start." in one_sentence(capsys, str(tmp_path))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems keep such names out of their folders")
+def test_a_name_that_is_no_text_is_left_out(tmp_path: Path, released: Notebook) -> None:
+    for student in ("one", "two\n", os.fsdecode(b"\xff")):
+        hand_in(tmp_path, student, released)
+    found = collect(Classroom(tmp_path), [START])
+    assert found.students == ["one"]
+    assert found.remarks == [
+        "submitted/'two\\n' is no name that can be printed: rename it.",
+        "submitted/'\\udcff' is no name that can be printed: rename it.",
+    ]
+
+
+def test_a_file_in_place_of_all_submissions(tmp_path: Path) -> None:
+    (tmp_path / "submitted").write_text("")
+    with pytest.raises(BadInput, match="is a file where the folder of submissions belongs"):
+        collect(Classroom(tmp_path), [START])
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda text: text[:-9], "is not a released notebook"),
+        (
+            lambda text: text.replace('"start-dot"', '"start-gone"'),
+            "checks 'start-gone', an exercise that this version",
+        ),
+    ],
+)
+def test_a_broken_official_notebook_stops_before_anybody_gets_a_zero(tmp_path: Path, change, said: str) -> None:
+    room = open_classroom(tmp_path)
+    official(room, START)
+    path = room.release / START.folder / START.notebook
+    path.write_text(change(path.read_text(encoding="utf-8")), encoding="utf-8")
+    with pytest.raises(NotebookError, match=said):
+        official(room, START)
+
+
+def test_an_instructors_configuration_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "nbgrader_config.py").write_text("# mine")
+    open_classroom(tmp_path)
+    assert (tmp_path / "nbgrader_config.py").read_text() == "# mine"
+
+
+def test_a_configuration_that_cannot_be_run_is_said(
+    tmp_path: Path, released: Notebook, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hand_in(tmp_path, "one", released)
+    (tmp_path / "nbgrader_config.py").write_text("c.Execute.timeout = thirty")
+    said = one_sentence(capsys, str(tmp_path))
+    assert "nbgrader_config.py cannot be run (NameError: name 'thirty' is not defined): correct it." in said
+
+
+def test_a_gradebook_that_is_none_is_said(
+    tmp_path: Path, released: Notebook, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hand_in(tmp_path, "one", released)
+    (tmp_path / "gradebook.db").write_text("no database at all")
+    assert "gradebook.db cannot be used (file is not a database)" in one_sentence(capsys, str(tmp_path))
