@@ -795,7 +795,14 @@ class Relu(Operation, of=relu):
 
     def backward(self, grad: np.ndarray) -> np.ndarray:
         (y,) = self.saved
-        return np.where(y <= 0, 0, grad)
+        return let_pass(grad, ~(y <= 0))
+
+
+def let_pass(grad: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """grad where the mask is True, 0 elsewhere. A product is three times as fast as a choice, but 0 * inf is nan."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        out = np.asarray(grad * mask)
+        return np.where(mask, grad, 0) if np.isnan(np.vdot(out, out)) else out
 
 
 class Silu(OfInput, of=silu_of):
@@ -844,16 +851,12 @@ figure, (left, right) = plt.subplots(1, 2, figsize=(8.4, 3), layout="constrained
 left.plot(a, np.maximum(a, 1), color="#0072b2")
 left.plot([1], [1], "o", color="#d55e00")
 left.set(xlabel="a", title="maximum(a, b) for b = 1")
-for side, label, color, style in [(a > 1, "for a", "#0072b2", "-"), (a < 1, "for b", "#e69f00", "--")]:
-    for part in (a < 1, a > 1):
-        right.plot(a[part], side[part] * 1.0, style, color=color, label=label if part is not side and part[0] else None)
+for a_gets, part in [(0, a < 1), (1, a > 1)]:
+    right.plot(a[part], 0 * a[part] + a_gets, "-", color="#0072b2", label="for a" if a_gets else None)
+    right.plot(a[part], 0 * a[part] + 1 - a_gets, "--", color="#e69f00", label="for b" if a_gets else None)
 right.plot([1], [0.5], "o", color="#d55e00")
-right.annotate("a = b: half for each", (1, 0.5), (1.25, 0.46), color="#a04600")
-right.plot([], [], "-", color="#0072b2", label="for a")
-right.plot([], [], "--", color="#e69f00", label="for b")
-handles, labels = right.get_legend_handles_labels()
-unique = dict(zip(labels, handles, strict=True))
-right.legend(unique.values(), unique.keys(), loc="center left")
+right.text(1.15, 0.46, "a = b: half for each", color="#a04600")
+right.legend(loc="center left")
 right.set(xlabel="a", title="its slopes", yticks=[0, 0.5, 1])
 
 # %% [markdown]
@@ -962,7 +965,7 @@ class Clamp(Operation, of=clamp):
 
     def backward(self, grad: np.ndarray) -> np.ndarray:
         (x,), (low, high) = self.saved, self.bounds
-        return np.where((x >= low) & (x <= high), grad, 0)
+        return let_pass(grad, (x >= low) & (x <= high))
 
 
 # %% given="where"
@@ -2267,7 +2270,9 @@ class Softmax(Operation, of=softmax):
             weighted = np.vecdot(grad, p)[..., None]
         else:
             weighted = np.add.reduce(grad * p, self.dims, keepdims=True)
-        return (grad - weighted) * p
+        out = grad - weighted
+        out *= p
+        return out
         ### END SOLUTION
 
 
