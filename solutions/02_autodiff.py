@@ -1413,9 +1413,9 @@ check("autodiff-walk", walk)
 
 # %% [markdown]
 # The work at one node is given. `send` turns the results of a `backward` into pairs: each gradient is summed to the
-# shape of its target and takes its dtype, and a leaf gets an array that nobody else holds. `run_backward` puts `visit`
-# and your `walk` together, behind the method `backward`. Leaves are changed at the very end, all together, so that an
-# error on the way leaves every `.grad` as it was.
+# shape of its target and takes its dtype. `run_backward` puts `visit` and your `walk` together, behind the method
+# `backward`. Leaves are changed at the very end, all together, so that an error on the way leaves every `.grad` as it
+# was.
 
 
 # %% given="visit"
@@ -1424,8 +1424,11 @@ def run(operation: Operation, grad: np.ndarray) -> Any:
     return ask_mode("backward", operation, grad) if state.now[1] else operation.backward(grad)
 
 
-def send(operation: Operation, grad: np.ndarray, results: Any) -> list[tuple]:
-    """The gradients of an operation's inputs, each with the node that it goes to, fitted to what that node takes."""
+def send(operation: Operation, grad: np.ndarray, results: Any, borrowed: dict[int, np.ndarray]) -> list[tuple]:
+    """The gradients of an operation's inputs, each with the node that it goes to, fitted to what that node takes.
+
+    A leaf keeps its gradient and will add to it. Arrays sent to leaves that somebody else may hold go into `borrowed`.
+    """
     if type(results) is not tuple:
         results = (results,)
     if len(results) != len(operation.targets):
@@ -1438,7 +1441,7 @@ def send(operation: Operation, grad: np.ndarray, results: Any) -> list[tuple]:
         if type(g) is not np.ndarray or g.shape != shape or g.dtype is not dtype:
             g = fit(operation, g, shape, dtype)
         if not target.is_operation and not is_new(g, grad, operation, results):
-            g = g.copy()  # a leaf keeps its gradient and will add to it
+            borrowed[id(g)] = g
         pairs.append((target, g))
     return pairs
 
@@ -1506,6 +1509,7 @@ def run_backward(
         raise NotImplementedError("create_graph=True: gradients of gradients are not offered here")
 
     leaves: list[tuple[Any, np.ndarray]] = []
+    borrowed: dict[int, np.ndarray] = {}
     watched = bool(state.now[1])
 
     def visit(node: Any, grad: np.ndarray) -> list[tuple]:
@@ -1514,11 +1518,12 @@ def run_backward(
         if wanted is not None and node in wanted:
             wanted[node] = grad
         if node.is_operation:
-            pairs = send(node, grad, run(node, grad) if watched else node.backward(grad))
+            results = run(node, grad) if watched else node.backward(grad)
+            pairs = send(node, grad, results, borrowed)
             if not retain_graph:
                 node.targets, node.kept, node.backward = (), (), freed
             return pairs
-        leaves.append((node, grad))
+        leaves.append((node, grad.copy() if id(grad) in borrowed else grad))
         return []
 
     walk(Root(outputs, gradients), None, visit)

@@ -65,38 +65,6 @@ class Graph:
         }
 
 
-def by_torch(arrays: dict[str, np.ndarray], torch) -> np.ndarray:
-    """For oracles: the gradients of the leaves, from the same graph built forwards in PyTorch."""
-    graph = Graph(arrays)
-    start = torch.zeros(arrays["grad"].shape, dtype=torch.float64)
-    leaves = {node: start.clone().requires_grad_() for node in graph.nodes if not node.routes}
-    value = dict(leaves)
-    for node in reversed(graph.nodes):
-        if node.routes:
-            value[node] = sum((w * value[t] for t, w in node.routes if t is not None), start)
-    root = graph.nodes[0]
-    if value[root].requires_grad:
-        value[root].backward(torch.from_numpy(arrays["grad"]))
-    return np.array([(start if t.grad is None else t.grad).numpy() for t in leaves.values()])
-
-
-def paths(arrays: dict[str, np.ndarray]) -> np.ndarray:
-    """For oracles: along how many paths each node is reached from the root."""
-    graph = Graph(arrays)
-    count = dict.fromkeys(graph.nodes, 0)
-    count[graph.nodes[0]] = 1
-    for node in graph.nodes:
-        for target, _ in node.routes:
-            if target is not None:
-                count[target] += count[node]
-    return np.array(list(count.values())[:SHOWN])
-
-
-def reached(arrays: dict[str, np.ndarray]) -> np.ndarray:
-    """For oracles: 1 for each node that is reached from the root, else 0."""
-    return np.minimum(paths(arrays), 1)
-
-
 # Probes and inputs of exercises 2.5 to 2.7
 
 
