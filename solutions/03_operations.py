@@ -827,6 +827,23 @@ class Gelu(OfInput, of=gelu_of):
 
 
 # %% [markdown]
+# **Look.** An elementwise operation has one slope for each element, so one backward with ones draws the whole
+# derivative. Which of the four can switch a unit off for good? Which of them fall before they rise?
+
+# %%
+figure, (values, slopes) = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
+for function, style in [(Tensor.relu, "-"), (gelu, "--"), (silu, "-."), (softplus, ":")]:
+    x = linspace(-4, 4, 401, requires_grad=True)
+    y = function(x)
+    y.backward(ones(401))
+    values.plot(x.detach().numpy(), y.detach().numpy(), style)
+    slopes.plot(x.detach().numpy(), x.grad.numpy(), style, label=function.__name__)
+values.set(title="value", xlabel="x")
+slopes.set(title="slope", xlabel="x")
+slopes.legend()
+plt.show()
+
+# %% [markdown]
 # **Kinks and ties.** $|x|$ has no derivative at 0, and `maximum(a, b)` none where the two are equal. Frameworks must
 # still return a number, and every number between the slopes on either side can be defended. They have settled on a few
 # habits, and a framework that differs from them is a riddle to its users:
@@ -1764,7 +1781,7 @@ x.reshape(B, T, H, D).permute(0, 2, 1, 3).backward(seed)
 print("permuted back, then reshaped:", split_heads_gradient(seed.numpy()).tolist() == x.grad.tolist())
 storage_order = seed.reshape(B, T, H * D)
 print("reshaped only:               ", storage_order.allclose(x.grad))
-print("norms:                       ", storage_order.norm().item(), x.grad.norm().item())
+print(f"norms:                        {storage_order.norm():.4f} and {x.grad.norm():.4f}")
 
 # %% [markdown]
 # **Copies.** `repeat` and `repeat_interleave` give the same shape and lay the copies differently. For `[1, 2, 3]`:
@@ -2357,7 +2374,7 @@ check("operations-log-softmax", LogSoftmax)
 # of every family, in float64. First the cell makes sure that the machine uses your classes.
 
 # %%
-seventy = {
+sample = {
     "elementwise": [Tensor.sigmoid, Tensor.tanh, Tensor.rsqrt, Tensor.log1p, Tensor.relu, gelu, silu, softplus],
     "reductions": [Tensor.var, Tensor.std, Tensor.amax, Tensor.prod, Tensor.norm, lambda x: x.logsumexp((0, 2))],
     "products": [lambda x: x @ x.mT, lambda x: x @ x[0, 0], lambda x: einsum("bij,bkj->ik", x, x)],
@@ -2368,7 +2385,7 @@ seventy = {
 yours = [Sigmoid, Maximum, Product, Softmax, LogSoftmax]
 print("your classes are in use:", all(autodiff.OPERATIONS[kind.function] is kind for kind in yours))
 x = (rand(2, 3, 4, dtype=plain.float64) + 0.5).requires_grad_()
-for family, functions in seventy.items():
+for family, functions in sample.items():
     print(f"{family:12}", all(autodiff.gradcheck(function, x) for function in functions))
 
 # %% [markdown]
