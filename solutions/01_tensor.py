@@ -1420,13 +1420,13 @@ add_by_loop(tensor([[1.0], [2.0]]), tensor([10.0, 20.0, 30.0]))
 # It is right for every view there is, for transposed ones, broadcast ones and empty ones, and there is nothing in it
 # that you have not written. It also takes several microseconds an element, and a modest layer has a hundred thousand.
 # So the kernels below, given, hand the whole walk to NumPy: `t.array` is the same memory under the same shape, strides
-# and offset, and NumPy's loop over it is compiled. `calculate` holds the two questions that every elementwise kernel has
-# to ask first: do the shapes fit, and what is the dtype of the result?
+# and offset, and NumPy's loop over it is compiled. `calculate` holds the two questions that every elementwise kernel
+# has to ask first: do the shapes fit, and what is the dtype of the result?
 #
 # One thing differs. The loop wrote row by row; NumPy, like PyTorch, walks its inputs in the order in which they lie in
 # memory and leaves the result in that same order, since jumping about costs time. So `x.T + 1` has the strides of
-# `x.T`: it is new and without gaps, and not row-major. `new` reads the strides off the array, nobody else needs to know,
-# and who does want rows asks for `contiguous()`.
+# `x.T`: it is new and without gaps, and not row-major. `new` reads the strides off the array, nobody else needs to
+# know, and who does want rows asks for `contiguous()`.
 
 
 # %% given="kernels"

@@ -124,7 +124,7 @@ def rows_of_missing(verdict: Verdict) -> Iterator[tuple[str, str]]:
     if verdict.missing == verdict.exercise.title:
         yield "next", "Replace the line that raises NotImplementedError, run the cell, then run this check again."
     else:
-        yield "next", f"Do {verdict.missing} first: {verdict.exercise.name} calls it, and it is not written yet."
+        yield "next", f"Do {verdict.missing} first: {verdict.exercise.name} builds on it, and it is not written yet."
 
 
 def rows_of_failure(verdict: Verdict) -> Iterator[tuple[str, str]]:
