@@ -61,7 +61,7 @@ del large
 """Twelve storage cells in a row, numbered 0 to 11, and below them the same cells as three rows of four. A step to the
 right moves one place, a step down moves four: the strides are (4, 1). Cell (1, 2), which is place 6, is framed in
 both."""
-figure, (line, grid) = plt.subplots(2, 1, figsize=(7, 4.2), height_ratios=[1, 3], layout="constrained")
+figure, (line, grid) = plt.subplots(2, 1, figsize=(7, 3.4), height_ratios=[1.6, 3.7], layout="constrained")
 for place in range(12):
     row, column = divmod(place, 4)
     tint = ["#cfe3f1", "#e8eef2", "#f6e3c5"][row]
@@ -277,8 +277,13 @@ def without_gaps(array: np.ndarray) -> np.ndarray:
 
     NumPy leaves what it calculates in the order of what it was given: x.T + 1 lies in memory as x.T does.
     """
-    order = sorted(range(array.ndim), key=array.strides.__getitem__, reverse=True)
-    return array if array.transpose(order).flags.c_contiguous else array.copy("C")
+    turned = array.transpose(remember(longest_first, array.strides))
+    return array if turned.flags.c_contiguous else array.copy("C")
+
+
+def longest_first(strides: tuple[int, ...]) -> list[int]:
+    """The axes, in the order in which a row-major array would have them."""
+    return sorted(range(len(strides)), key=strides.__getitem__, reverse=True)
 
 
 class Strided:
@@ -1056,9 +1061,11 @@ def index(t: Tensor, key: Any) -> Tensor:
     """Basic indexing: the part of t that `key` names, on the same storage. Nothing is copied.
 
     t        a tensor of any shape, strides and offset
-    key      what stands in the brackets of t[...]: whole numbers, slices, None and `...`, alone or in a tuple
+    key      what stands in the brackets of t[...]: whole numbers, slices, None and `...`,
+             alone or in a tuple
     returns  t.see(shape, strides, offset)
-    raises   IndexError where a number is outside its axis; let it name the number, the axis and the axis's size
+    raises   IndexError where a number is outside its axis; let it name the number, the axis
+             and the axis's size
 
     >>> x = tensor([[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]])
     >>> index(x, (slice(None), 1)).tolist()
@@ -1175,7 +1182,8 @@ def view_strides(shape: tuple[int, ...], strides: tuple[int, ...], new: tuple[in
 
     shape, strides  of a tensor, any strides: with gaps, 0, negative
     new             another shape of as many elements
-    returns         a stride for each axis of `new`, or None where no strides can do it and reshape has to copy
+    returns         a stride for each axis of `new`, or None where no strides can do it and
+                    reshape has to copy
 
     >>> view_strides((2, 3, 4), (40, 4, 1), (2, 6, 2))
     (40, 2, 1)
@@ -1293,8 +1301,8 @@ def broadcast_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
     """The shape of an elementwise operation on tensors of shapes a and b.
 
     returns  a size for each axis; as many axes as the longer of the two has
-    raises   ValueError where they do not fit; it names both shapes and the axis, counted from the right (-1 is the
-             last); where several axes do not fit, any of them
+    raises   ValueError where they do not fit; it names both shapes and the axis, counted from
+             the right (-1 is the last); where several axes do not fit, any of them
 
     >>> broadcast_shape((8, 1, 6), (7, 6))
     (8, 7, 6)
@@ -1798,7 +1806,8 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
     a        shape (..., n, k)
     b        shape (..., k, m), of the same dtype
     returns  a tensor of shape (..., n, m): a.new(array)
-    raises   ValueError where the two k differ, or the leading axes do not broadcast; let it name both shapes
+    raises   ValueError where the two k differ, or the leading axes do not broadcast; let it
+             name both shapes
 
     >>> matmul(tensor([[1, 2], [3, 4]]), tensor([[5, 6], [7, 8]])).tolist()
     [[19, 22], [43, 50]]
@@ -1946,8 +1955,9 @@ def debug_shape(got: tuple[int, ...], want: tuple[int | None, ...]) -> list[tupl
 
     got      a shape
     want     a size for each axis, or None where any size will do
-    returns  every pair (i, j), i < j, such that exchanging axes i and j of `got` fits `want`, in ascending order; an
-             empty list where `got` fits as it is, where no exchange helps, or where the numbers of axes differ
+    returns  every pair (i, j), i < j, such that exchanging axes i and j of `got` fits `want`,
+             in ascending order; an empty list where `got` fits as it is, where no exchange
+             helps, or where the numbers of axes differ
 
     >>> debug_shape((32, 64, 256), (None, None, 64))
     [(1, 2)]

@@ -127,6 +127,21 @@ def test_a_mistake_that_would_have_spoilt_what_is_right_is_not_named():
     assert verdict.causes[0].text == "The right answer times 0.5."
 
 
+def test_a_mistake_that_is_right_in_the_case_that_fails_is_not_named():
+    def squares_negated(a):
+        """The sign is wrong where both axes have one size."""
+        return -int(a.sum()) if a.shape == (3, 3) else int(a.sum())
+
+    def answer(a):
+        return np.float64(a.sum()) if a.shape == (2, 5) else a.sum()
+
+    exercise = make_exercise(lambda rng, *shape: {"a": rng.integers(1, 9, shape)}, draw=lambda rng: (3, 4))
+    verdict = verdict_on(answer, lambda a: int(a.sum()), exercise, squares_negated=squares_negated)
+    assert [cause.text for cause in verdict.causes] == [
+        "The numbers are right, the dtype is not: float64 instead of int64."
+    ]
+
+
 def test_what_explains_more_of_the_failing_cases_is_said():
     def answer(a, b):
         return first_only(a, b) if a.shape in [(2, 5), (4, 2)] else 3 * (a + b)
@@ -245,7 +260,7 @@ def test_an_untouched_exercise_is_not_implemented_yet():
 def test_an_exercise_that_calls_an_untouched_one_is_blocked_by_it():
     verdict = judged(stub("0.1", "dot_loop"))
     assert verdict.state == "blocked by 0.1 dot_loop"
-    assert "Do 0.1 dot_loop first: small calls it" in verdict.text()
+    assert "Do 0.1 dot_loop first: small builds on it" in verdict.text()
     assert (verdict.right, verdict.points) == (False, 0)
 
 
