@@ -18,7 +18,7 @@ ALLOWED = {
     "autograder.bootstrap": (),
     "autograder.course": ("autograder.errors",),
     "autograder.checks": ("autograder.checks", "autograder.errors"),
-    "autograder.checks.exercises": ("autograder.checks.exercise", "autograder.errors"),
+    "autograder.checks.exercises": ("autograder.checks.exercises", "autograder.checks.exercise", "autograder.errors"),
     "gradwright": ("gradwright", "autograder.checks", "autograder.errors"),
     "autograder.build": (
         *("autograder.build", "autograder.checks", "autograder.course", "autograder.errors"),

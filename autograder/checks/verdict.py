@@ -282,8 +282,8 @@ def render_html(verdict: Verdict) -> str:
     variable, fallback, sign = COLOURS[verdict.right]
     colour = f"var({variable}, {fallback})"
     cells = "".join(
-        '<tr><th scope="row" style="text-align:left;vertical-align:top;font-weight:normal;opacity:.75;'
-        f'padding:1px 14px 1px 0;background:none">{label}</th>'
+        '<tr style="background:none"><th scope="row" style="text-align:left;vertical-align:top;'
+        f'font-weight:normal;opacity:.75;padding:1px 14px 1px 0;background:none">{label}</th>'
         '<td style="text-align:left;white-space:pre-wrap;padding:1px 0;max-width:46em;background:none">'
         f"{coded(content)}</td></tr>"
         for label, content in rows(verdict)

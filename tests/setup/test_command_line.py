@@ -13,8 +13,8 @@ from autograder.__main__ import main
 from autograder.course import ROOT, Chapter, chapter, chapters
 from autograder.errors import BadInput, GradwrightError
 
-COMMANDS = ["learn", "status", "check", "fresh", "build", "references", "mistakes", "bench"]
-TARGETS = ["help", "learn", "test", "build", "references", "bench", "clean"]
+COMMANDS = ["learn", "status", "check", "fresh", "grade", "build", "references", "mistakes", "bench"]
+TARGETS = ["help", "learn", "test", "grade", "build", "references", "bench", "clean"]
 
 
 @pytest.fixture
