@@ -144,7 +144,7 @@ def seen_directly(failing: Sequence[Result]) -> list[Cause]:
         names = " and ".join(f"`{name}`" for name in changed[0].outcome.changed)
         return [cause(f"The input {names} was changed in place: work on a copy, the caller still needs it.", changed)]
     nothing = [r for r in failing if {"None", NO_RETURN} & set(r.outcome.odd.values())]
-    if nothing:
+    if len(nothing) * 2 > len(failing):
         forgot = any(NO_RETURN in r.outcome.odd.values() for r in nothing)
         printed = any(r.outcome.printed for r in nothing)
         text = "The function returns None: " + (

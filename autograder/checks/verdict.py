@@ -86,7 +86,7 @@ class Verdict:
             return f"blocked by {printable(self.missing)}"
         good = len(self.results) - len(self.failing)
         word = "right" if self.right else "not yet"
-        return f"{word}: {good} of {self.total} cases"
+        return f"{word}: {good} of {self.total} cases" + " right" * (not self.right)
 
     def with_causes(self, causes: list[Cause]) -> Verdict:
         return replace(self, causes=tuple(causes))
@@ -133,6 +133,7 @@ def rows_of_failure(verdict: Verdict) -> Iterator[tuple[str, str]]:
     yield from rows_of_inputs(result.case.arrays)
     if result.outcome.raised:
         yield from rows_of_exception(result.outcome)
+        yield "wanted", "; ".join(brief(name, array) for name, array in result.case.wanted.items())
     elif result.differences:
         yield from rows_of_difference(result.differences[0])
     for cause in verdict.causes:
@@ -160,9 +161,20 @@ def telling(verdict: Verdict) -> Result:
 
 
 def rows_of_inputs(arrays: Arrays) -> Iterator[tuple[str, str]]:
-    parts = [f"{n} = {short(a)}" if a.size <= FEW else f"{n}: {kind_of(a)} {a.shape}" for n, a in arrays.items()]
-    if parts:
-        yield "inputs", "; ".join(parts)
+    if arrays:
+        yield "inputs", "; ".join(brief(name, array) for name, array in arrays.items())
+
+
+def brief(name: str, array: np.ndarray) -> str:
+    """A small array by its numbers, a larger one by its dtype and shape."""
+    if answer := yes_or_no(array):
+        return f"{name}: {answer}"
+    return f"{name} = {short(array)}" if array.size <= FEW else f"{name}: {kind_of(array)} {array.shape}"
+
+
+def yes_or_no(array: np.ndarray) -> str:
+    """A single truth value in words; nothing for any other array."""
+    return ("yes" if array else "no") if array.shape == () and array.dtype == bool else ""
 
 
 def rows_of_exception(outcome: Outcome) -> Iterator[tuple[str, str]]:
@@ -179,6 +191,11 @@ def rows_of_difference(difference: Difference) -> Iterator[tuple[str, str]]:
         yield "array", f"{difference.name}: not among the results"
     elif got is None:
         yield "array", f"{difference.name}: got {difference.odd}; it should be {kind_of(wanted)} {wanted.shape}"
+    elif difference.kind == "values" and wanted.ndim == 0:
+        yours, right = yes_or_no(got), yes_or_no(wanted)
+        if not yours or not right:
+            yours, right = pair(got[()], wanted[()])
+        yield "value", f"{difference.name}: yours {yours}, right {right}"
     else:
         fine = "as it should be"
         shape = f"shape {got.shape} " + (fine if got.shape == wanted.shape else f"and not {wanted.shape}")
@@ -193,9 +210,6 @@ def rows_of_difference(difference: Difference) -> Iterator[tuple[str, str]]:
 def rows_of_values(difference: Difference) -> Iterator[tuple[str, str]]:
     wanted, got = difference.wanted, difference.got
     yours, right = pair(got[difference.first], wanted[difference.first])
-    if wanted.ndim == 0:
-        yield "value", f"yours {yours}, right {right}"
-        return
     at = ", ".join(map(str, difference.first))
     by = f", by up to {number(difference.largest)}" if np.isfinite(difference.largest) else ""
     some = f"{difference.wrong} of {wanted.size} element{'s' * (wanted.size > 1)} differ{by}"

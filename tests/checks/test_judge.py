@@ -103,7 +103,7 @@ def test_an_answer_that_is_wrong_in_some_cases_names_the_mistake_of_those():
     failing = [r for r in verdict.results if len(r.case.arrays["a"]) > 2]
     assert 0 < len(failing) < 11
     assert list(verdict.failing) == failing
-    assert verdict.state == f"not yet: {11 - len(failing)} of 11 cases"
+    assert verdict.state == f"not yet: {11 - len(failing)} of 11 cases right"
     assert mistakes(verdict) == ["halved"]
 
 
@@ -216,7 +216,7 @@ def test_one_wrong_element_in_one_case_is_enough():
         return out
 
     verdict = judged(answer, draw=lambda rng: (2, 2))
-    assert verdict.state == "not yet: 10 of 11 cases"
+    assert verdict.state == "not yet: 10 of 11 cases right"
     assert "at [4, 2]" in verdict.text()
     assert verdict.points == 0
 
@@ -276,7 +276,7 @@ def test_not_implemented_in_other_words_is_an_exception_like_any_other():
         raise NotImplementedError("later")
 
     verdict = judged(answer)
-    assert verdict.state == "not yet: 0 of 11 cases"
+    assert verdict.state == "not yet: 0 of 11 cases right"
     assert "raised   NotImplementedError: later" in verdict.text()
 
 
@@ -291,7 +291,7 @@ def test_a_case_without_an_outcome_is_not_right():
     for some in (outcomes[:-1], outcomes[:1], []):
         verdict = assess(exercise, reference, some)
         assert not verdict.right
-        assert verdict.state == f"not yet: {len(some)} of 11 cases"
+        assert verdict.state == f"not yet: {len(some)} of 11 cases right"
         assert "Some cases have not been run." in verdict.text()
 
 
