@@ -20,7 +20,7 @@ FEW = 6
 """Up to so many numbers of an array are written out."""
 PRINTED = 3
 """Up to so many lines of what was printed are shown."""
-ROOM = {"where": 1, "cause": 3, "printed": PRINTED + 1}
+ROOM = {"where": 1, "cause": 3, "cell": 3, "printed": PRINTED + 1}
 """How many lines a row may take, where it is not 2: a verdict fits on one screen, whatever an answer prints."""
 
 
@@ -63,6 +63,8 @@ class Verdict:
     """`1.2 index` where that exercise is not written yet: this one, or one that it builds on."""
     unproven: tuple[str, ...] = ()
     """Titles of exercises that this one builds on and whose check has not passed."""
+    trouble: str = ""
+    """Why there is nothing to judge: the cell is gone, or does not run."""
 
     @property
     def failing(self) -> tuple[Result, ...]:
@@ -80,6 +82,8 @@ class Verdict:
     @property
     def state(self) -> str:
         """The verdict in a few words."""
+        if self.trouble:
+            return "cannot be judged"
         if self.missing == self.exercise.title:
             return "not implemented yet"
         if self.missing:
@@ -108,7 +112,9 @@ class Verdict:
 
 def rows(verdict: Verdict) -> Iterator[tuple[str, str]]:
     """Label and content of each line below the headline. Whatever comes from an answer is made printable and cut."""
-    if verdict.missing:
+    if verdict.trouble:
+        found = iter([("cell", verdict.trouble)])
+    elif verdict.missing:
         found = rows_of_missing(verdict)
     elif verdict.right:
         found = rows_of_output(next((r.outcome for r in verdict.results if said_something(r.outcome)), Outcome()))
