@@ -1404,7 +1404,9 @@ def normalized_gradient(
     PyTorch: what layer_norm, rms_norm and batch_norm compute on their way back
     """
     ### BEGIN SOLUTION
-    out = grad - normal * mean_along(grad * normal, dims)
+    out = grad * normal
+    out = np.multiply(normal, mean_along(out, dims), out=out)
+    out = np.subtract(grad, out, out=out)
     if centred:
         out -= mean_along(grad, dims)
     out *= rstd
@@ -1439,16 +1441,20 @@ check("layers-normalized", normalized_gradient)
 # %% given="normalizing"
 def standardized(x: np.ndarray, dims: tuple[int, ...], eps: float, centred: bool) -> tuple[np.ndarray, np.ndarray]:
     """x with mean 0 (if centred) and mean square 1 along axes, and the factor that made it so."""
-    if centred:
-        x = x - mean_along(x, dims)
-    rstd = 1 / np.sqrt(mean_along(x * x, dims) + x.dtype.type(eps))
-    return x * rstd, rstd
+    around = x - mean_along(x, dims) if centred else x
+    normal = around * around
+    rstd = 1 / np.sqrt(mean_along(normal, dims) + x.dtype.type(eps))
+    return np.multiply(around, rstd, out=normal), rstd  # into an array that is there: fresh memory is slow
 
 
 def scaled(normal: np.ndarray, weight: Any, bias: Any, shape: tuple[int, ...]) -> np.ndarray:
     """normal * weight + bias, for parameters that are laid out in `shape` to meet their axes; either may be None."""
-    out = normal if weight is None else normal * weight.array.reshape(shape)
-    return out if bias is None else out + bias.array.reshape(shape)
+    if weight is None:
+        return normal if bias is None else normal + bias.array.reshape(shape)
+    out = normal * weight.array.reshape(shape)
+    if bias is not None:
+        out += bias.array.reshape(shape)
+    return out
 
 
 def normalize(
@@ -2485,8 +2491,8 @@ for kind, flow in flows.items():
 # The same tree, under the same names: state dicts of the two load into one another, parameters come in the same order,
 # and `print(model)` reads the same. When the chapter is done, this runs with either first line:
 #
-#     import gradwright as torch        # import torch
-#     from torch import nn              # with gradwright: nn = torch.nn
+#     import gradwright as torch        # or: import torch
+#     nn = torch.nn
 #
 #     model = nn.Sequential(nn.Linear(2, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Dropout(0.1), nn.Linear(32, 1))
 #     model.eval().load_state_dict(state)
