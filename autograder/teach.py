@@ -16,10 +16,11 @@ def grade(named: str | None, root: Path = ROOT) -> int:
     """
     from autograder.build.sample import add_sources, make_sample
     from autograder.grade.classroom import open_classroom
-    from autograder.grade.run import grade_class
 
     folder = Path(named) if named else root / "autograder" / "class"
     if not named and not folder.exists():
         print(make_sample(folder, chapters()), flush=True)
     add_sources(open_classroom(folder).source)
+    from autograder.grade.run import grade_class  # it brings nbgrader, and a mistyped folder should not wait for that
+
     return grade_class(folder)

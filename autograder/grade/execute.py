@@ -14,6 +14,13 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+import traitlets.log
+from nbclient.exceptions import CellTimeoutError, DeadKernelError
+from nbformat import from_dict
+from nbformat.v4 import new_code_cell, new_output
+from nbgrader.preprocessors import Execute
+from nbgrader.utils import determine_grade
+
 from autograder.grade.classroom import is_check
 from autograder.grade.outputs import tidy
 
@@ -25,6 +32,8 @@ CELLS_LONG = 10
 """A whole submission may take so many times as long as one cell."""
 MOST_CULPRITS = 5
 """So many cells may end the process or refuse to stop before a human has to look."""
+PREAMBLE = "gradwright-begins"
+"""Id of a cell that runs first and is not shown."""
 NOT_THEIR_FAULT = {"ReferenceMissing", "SetupError"}
 """What a check raises when something of ours is missing."""
 
@@ -61,6 +70,7 @@ class Judged:
 def judge(job: Job) -> Judged:
     """Run a submission and give its points. Raises nothing: what goes wrong here is no fault of the learner's."""
     start = time.monotonic()
+    traitlets.log.get_logger().setLevel("CRITICAL")  # what nbclient would log is in the notebook and in the report
     notebook = copy.deepcopy(job.notebook)
     finished: set[str] = set()
     try:
@@ -80,9 +90,6 @@ def judge(job: Job) -> Judged:
 
 def points_of(cell: dict[str, Any], finished: bool) -> float | None:
     """What an executed cell earned. A check earns its points by showing a verdict and raising nothing."""
-    from nbformat import from_dict
-    from nbgrader.utils import determine_grade
-
     if not is_check(cell):
         return None if cell["metadata"]["nbgrader"].get("task") else determine_grade(from_dict(cell))[0]
     raised = [output["ename"] for output in cell["outputs"] if output["output_type"] == "error"]
@@ -97,15 +104,12 @@ def run(job: Job, notebook: dict[str, Any], finished: set[str]) -> str:
 
     Returns a sentence where it could not come to an end.
     """
-    from nbclient.exceptions import CellTimeoutError, DeadKernelError
-    from nbformat import from_dict
-
     limit = job.seconds_a_cell * CELLS_LONG
     deadline = time.monotonic() + limit
     culprits: dict[str, str] = {}
     while True:
         attempt = from_dict(notebook)
-        runner = runner_class()(job, culprits, deadline)
+        runner = Runner(job, culprits, deadline)
         try:
             with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
                 runner.preprocess(attempt, {"metadata": {"path": folder}})
@@ -120,65 +124,55 @@ def run(job: Job, notebook: dict[str, Any], finished: set[str]) -> str:
         finally:
             finished |= runner.finished
             notebook["cells"] = [dict(cell) for cell in attempt.cells if cell.id != PREAMBLE]
-        if "" in culprits:
+        if PREAMBLE in culprits or "" in culprits:
             return "Python could not be started for it: is the machine out of memory? Grade again."
         if len(culprits) > MOST_CULPRITS:
             return f"{len(culprits)} of its cells ended the process or did not stop: look at it by hand."
 
 
-PREAMBLE = "gradwright-begins"
-"""Id of a cell that runs first and is not shown."""
+class Runner(Execute):
+    """nbgrader's executor, with our limits, once over the notebook."""
 
+    def __init__(self, job: Job, culprits: dict[str, str], deadline: float) -> None:
+        super().__init__(timeout_func=self.seconds_left, shutdown_kernel="immediate")
+        self.job, self.culprits, self.deadline = job, culprits, deadline
+        self.at = ""
+        self.finished: set[str] = set()
 
-def runner_class() -> type:
-    """nbgrader's executor with our limits. Importing nbgrader takes a second, so only a process that runs code does."""
-    import traitlets.log
-    from nbformat.v4 import new_code_cell, new_output
-    from nbgrader.preprocessors import Execute
+    def seconds_left(self, cell: Any) -> float:
+        return max(1.0, min(self.job.seconds_a_cell, self.deadline - time.monotonic()))
 
-    traitlets.log.get_logger().setLevel("CRITICAL")  # what it would say is in the notebook and in the report
+    def start_new_kernel(self, **options: Any) -> None:
+        one_thread = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+        environment = {**os.environ, **one_thread, "NBGRADER_EXECUTION": "autograde"}
+        silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        super().start_new_kernel(env=environment, **silent, **options)
 
-    class Runner(Execute):
-        def __init__(self, job: Job, culprits: dict[str, str], deadline: float) -> None:
-            super().__init__(timeout_func=self.seconds_left, shutdown_kernel="immediate")
-            self.job, self.culprits, self.deadline = job, culprits, deadline
-            self.at = ""
-            self.finished: set[str] = set()
+    def preprocess(self, notebook: Any, resources: Any) -> Any:
+        text = f"import gradwright\ngradwright.chapter({self.job.number})"
+        notebook.cells.insert(0, new_code_cell(text, id=PREAMBLE))
+        return super().preprocess(notebook, resources)
 
-        def seconds_left(self, cell: Any) -> float:
-            return max(1.0, min(self.job.seconds_a_cell, self.deadline - time.monotonic()))
+    def preprocess_cell(self, cell: Any, resources: Any, index: int) -> Any:
+        if time.monotonic() > self.deadline:
+            raise TimeoutError
+        if cell.id in self.culprits:
+            text = self.culprits[cell.id]
+            cell.outputs = [new_output("error", ename="Stopped", evalue=text, traceback=[f"Stopped: {text}"])]
+        elif cell.id not in self.job.idle:
+            self.at = cell.id
+            self.execute_official(cell, resources, index)
+        if cell.id == PREAMBLE and any(output.output_type == "error" for output in cell.outputs):
+            raise RuntimeError(f"gradwright cannot be loaded: {cell.outputs[-1].evalue}")
+        self.finished.add(cell.id)
+        return cell, resources
 
-        def start_new_kernel(self, **options: Any) -> None:
-            one_thread = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-            environment = {**os.environ, **one_thread, "NBGRADER_EXECUTION": "autograde"}
-            silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-            super().start_new_kernel(env=environment, **silent, **options)
-
-        def preprocess(self, notebook: Any, resources: Any) -> Any:
-            text = f"import gradwright\ngradwright.chapter({self.job.number})"
-            notebook.cells.insert(0, new_code_cell(text, id=PREAMBLE))
-            return super().preprocess(notebook, resources)
-
-        def preprocess_cell(self, cell: Any, resources: Any, index: int) -> Any:
-            if time.monotonic() > self.deadline:
-                raise TimeoutError
-            if cell.id in self.culprits:
-                text = self.culprits[cell.id]
-                cell.outputs = [new_output("error", ename="Stopped", evalue=text, traceback=[f"Stopped: {text}"])]
-            elif cell.id not in self.job.idle:
-                self.at = cell.id
-                self.execute_official(cell, resources, index)
-            self.finished.add(cell.id)
-            return cell, resources
-
-        def execute_official(self, cell: Any, resources: Any, index: int) -> None:
-            """A check calls our `check`, whatever the notebook has made of that name."""
-            text = cell.source
-            if is_check(cell):
-                cell.source = f"from autograder import check\n{text}"
-            try:
-                super().preprocess_cell(cell, resources, index)
-            finally:
-                cell.source = text
-
-    return Runner
+    def execute_official(self, cell: Any, resources: Any, index: int) -> None:
+        """A check calls our `check`, whatever the notebook has made of that name."""
+        text = cell.source
+        if is_check(cell):
+            cell.source = f"from autograder import check\n{text}"
+        try:
+            super().preprocess_cell(cell, resources, index)
+        finally:
+            cell.source = text

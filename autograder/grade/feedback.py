@@ -6,15 +6,16 @@ import shutil
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jinja2 import pass_context
+from nbconvert.exporters import HTMLExporter
+from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
+from nbgrader.converters import GenerateFeedback
+from traitlets.config import Config
 
 from autograder.grade.classroom import Classroom, write
 from autograder.grade.outputs import safe_html
-
-if TYPE_CHECKING:
-    from nbconvert.exporters import HTMLExporter
 
 
 @dataclass(frozen=True)
@@ -59,10 +60,6 @@ def graded_page(room: Classroom, page: Page) -> str:
 
 def exporter() -> HTMLExporter:
     """What `nbgrader generate_feedback` uses, with the settings of `safe_pages`."""
-    from nbconvert.exporters import HTMLExporter
-    from nbgrader.converters import GenerateFeedback
-    from traitlets.config import Config
-
     config = Config()
     safe_pages(config)
     converter = GenerateFeedback(config=config)
@@ -85,8 +82,6 @@ def safe_pages(config: Any) -> None:
 @pass_context
 def safe_markdown(context: Any, text: str) -> str:
     """Jinja's filter for Markdown cells and comments: nbconvert's own, then `safe_html`."""
-    from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
-
     attachments = context.get("cell", {}).get("attachments", {})
     return safe_html(MarkdownWithMath(renderer=IPythonRenderer(escape=False, attachments=attachments)).render(text))
 

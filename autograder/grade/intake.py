@@ -53,7 +53,9 @@ def collect(room: Classroom, chapters: Sequence[Chapter]) -> Intake:
     if room.submitted.exists() and not room.submitted.is_dir():
         raise BadInput(f"{room.submitted} is a file where the folder of submissions belongs: move it away.")
     for entry in visible(room.submitted):
-        if entry.is_dir():
+        if not entry.name.isprintable():
+            found.remarks.append(f"submitted/{entry.name!a} is no name that can be printed: rename it.")
+        elif entry.is_dir():
             found.students.append(entry.name)
             collect_student(room, entry, {chapter.folder: chapter for chapter in chapters}, found)
         else:

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from nbgrader.api import Gradebook
+from traitlets.config import PyFileConfigLoader
 
 from autograder.course import Chapter, chapters
-from autograder.errors import NotebookError
+from autograder.errors import BadInput, NotebookError
 from autograder.grade.classroom import Classroom, official, open_classroom, write
 from autograder.grade.execute import LEVEL, SECONDS_A_CELL, Job, Judged, judge
 from autograder.grade.export import Row, write_grades
@@ -56,9 +57,10 @@ def workers() -> int:
 
 def seconds_a_cell(room: Classroom) -> float:
     """The class's own limit, `c.Execute.timeout` in its nbgrader_config.py."""
-    from traitlets.config import PyFileConfigLoader
-
-    config = PyFileConfigLoader(room.config.name, path=str(room.root)).load_config()
+    try:
+        config = PyFileConfigLoader(room.config.name, path=str(room.root)).load_config()
+    except Exception as error:  # it is a program of the instructor's, and may raise anything
+        raise BadInput(f"{room.config} cannot be run ({type(error).__name__}: {error}): correct it.") from error
     return float(config.Execute.get("timeout") or SECONDS_A_CELL)
 
 
@@ -137,6 +139,6 @@ def summary(room: Classroom, rows: Sequence[Row], seconds: float) -> str:
     students = len({row.student for row in rows})
     statuses = ", ".join(f"{count} {status}" for status, count in counts.most_common())
     return (
-        f"{students} students in {seconds:.0f} s: {statuses}.\n"
+        f"{students} student{'s' * (students != 1)} in {seconds:.0f} s: {statuses}.\n"
         f"Grades: {room.grades}\nFeedback: {room.feedback}\nGradebook: {room.gradebook}"
     )

@@ -1,15 +1,15 @@
-"""Many jobs on many cores. A job that takes its process down is tried once more, alone, and takes nobody with it."""
+"""Many jobs on many cores. A job that takes its process down is tried once more, and takes nobody with it."""
 
 from __future__ import annotations
 
 import multiprocessing
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from typing import TypeVar
+from multiprocessing.connection import Connection, wait
+from typing import Any, TypeVar
 
 METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
-SLOW_IMPORTS = ["autograder.grade.execute", "nbconvert.exporters", "nbgrader.converters"]
+SLOW_IMPORTS = ["autograder.grade.execute", "autograder.grade.feedback"]
 """Modules that take seconds to import: the server does it once and each worker is a copy of the server."""
 
 JobT = TypeVar("JobT")
@@ -22,34 +22,82 @@ def run_all(
     """Each job with `work(job)`, in the order in which they finish; `lost(job)` for one that kills its process twice.
 
     `work`, jobs and results cross to other processes, so they are plain functions and plain data. Jobs are taken from
-    the iterable as there is room for them.
+    the iterable as there is room for them. What `work` raises is raised here.
     """
     queue = iter(jobs)
-    suspects: list[JobT] = []
-    while (broken := (yield from one_pool(work, queue, workers))) is not None:
-        suspects += broken
-    for suspect in suspects:
-        if (yield from one_pool(work, iter([suspect]), 1)) is not None:
-            yield suspect, lost(suspect)
+    once_more: deque[JobT] = deque()
+    free: list[Worker] = []
+    busy: dict[Connection, tuple[Worker, JobT, bool]] = {}
+
+    def start(job: JobT, again: bool) -> None:
+        worker = free.pop() if free else Worker(work)
+        worker.pipe.send(job)
+        busy[worker.pipe] = worker, job, again
+
+    try:
+        while True:
+            while len(busy) < workers and once_more:
+                start(once_more.popleft(), again=True)
+            for job in queue if len(busy) < workers else ():
+                start(job, again=False)
+                if len(busy) == workers:
+                    break
+            if not busy:
+                return
+            for pipe in wait(list(busy)):
+                worker, job, again = busy.pop(pipe)
+                reply = worker.reply()
+                if reply is not None:
+                    free.append(worker)
+                    yield job, reply[0]
+                elif again:
+                    yield job, lost(job)
+                else:
+                    once_more.append(job)
+    finally:
+        for worker in (*free, *(worker for worker, _, _ in busy.values())):
+            worker.stop()
 
 
-def one_pool(work: Callable[[JobT], ResultT], queue: Iterator[JobT], workers: int) -> Iterator[tuple[JobT, ResultT]]:
-    """Work until the queue is empty, and return None, or until a process dies, and return the jobs under way then."""
-    flying: dict[Future, JobT] = {}
-    context = multiprocessing.get_context(METHOD)
-    context.set_forkserver_preload(SLOW_IMPORTS)
-    with ProcessPoolExecutor(workers, mp_context=context) as pool:
+class Worker:
+    """A process that does one job after the other. ProcessPoolExecutor does not tell whose job killed one."""
+
+    def __init__(self, work: Callable[[Any], Any]) -> None:
+        context = multiprocessing.get_context(METHOD)
+        context.set_forkserver_preload(SLOW_IMPORTS)
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=serve, args=(work, theirs), daemon=True)
+        self.process.start()
+        theirs.close()
+
+    def reply(self) -> tuple[Any] | None:
+        """What the job gave, or None where the process has died of it."""
         try:
-            while True:
-                while len(flying) < workers and (job := next(queue, None)) is not None:
-                    flying[pool.submit(work, job)] = job
-                if not flying:
-                    return None
-                for future in wait(flying, return_when=FIRST_COMPLETED).done:
-                    result = future.result()
-                    yield flying.pop(future), result
-        except BrokenProcessPool:
-            return list(flying.values())
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+            fine, result = self.pipe.recv()
+        except (EOFError, ConnectionError):
+            self.stop()
+            return None
+        if not fine:
+            self.stop()
+            raise result
+        return (result,)
+
+    def stop(self) -> None:
+        self.process.kill()
+        self.process.join()
+        self.process.close()
+        self.pipe.close()
+
+
+def serve(work: Callable[[Any], Any], pipe: Connection) -> None:
+    """The life of a worker: jobs in, results out, until nobody sends any more."""
+    while True:
+        try:
+            job = pipe.recv()
+        except EOFError:
+            return
+        try:
+            reply = True, work(job)
+        except Exception as error:
+            reply = False, error
+        pipe.send(reply)

@@ -6,7 +6,6 @@ from contextlib import ContextDecorator, contextmanager
 
 import numpy as np
 
-from autograder.checks.exercises import autodiff_graphs as graphs
 from gradwright.chapters.autodiff import (
     Multiply,
     Switch,
@@ -343,9 +342,57 @@ class autodiff_matmul:
             return grad_a, grad_b
 
 
+SHOWN = 12
+"""How many nodes the probes of graphs compare, from the root on."""
+
+
+def routes_of(arrays):
+    """For each node of a case's graph its edges, as pairs of a target, or None, and a weight."""
+    size = int(arrays["edges"].max())
+    routes = [[] for _ in range(int(arrays["copies"]) * size + 1)]
+    for copy in range(int(arrays["copies"])):
+        for (i, j), weight in zip(arrays["edges"].tolist(), arrays["weights"].tolist(), strict=True):
+            routes[copy * size + i].append((None if j < 0 else copy * size + j, weight))
+    return routes
+
+
+def leaf_gradients(arrays, torch):
+    """The gradients of the leaves, from the same graph built forwards in PyTorch."""
+    routes, start = routes_of(arrays), torch.zeros(arrays["grad"].shape, dtype=torch.float64)
+    values = [None if edges else start.clone().requires_grad_() for edges in routes]
+    leaves = [value for value in values if value is not None]
+    for node in reversed(range(len(routes))):
+        if routes[node]:
+            values[node] = sum((w * values[target] for target, w in routes[node] if target is not None), start)
+    values[0].backward(torch.from_numpy(arrays["grad"]))
+    return np.array([(start if leaf.grad is None else leaf.grad).numpy() for leaf in leaves])
+
+
+def arrivals_by_hand(arrays):
+    """How many edges lead to each node from nodes that the root reaches; -1 where there is none."""
+    routes = routes_of(arrays)
+    counts = [0] + [-1] * (len(routes) - 1)
+    for node, edges in enumerate(routes):
+        for target, _ in edges if counts[node] >= 0 else []:
+            if target is not None:
+                counts[target] = max(counts[target], 0) + 1
+    return counts
+
+
+def paths_by_hand(arrays):
+    """Along how many paths the root reaches each node."""
+    routes = routes_of(arrays)
+    paths = [1] + [0] * (len(routes) - 1)
+    for node, edges in enumerate(routes):
+        for target, _ in edges:
+            if target is not None:
+                paths[target] += paths[node]
+    return np.array(paths[:SHOWN])
+
+
 class autodiff_recursion:
     def oracle(arrays, torch):
-        return {"gradients of the leaves": graphs.by_torch(arrays, torch), "visits": graphs.paths(arrays)}
+        return {"gradients of the leaves": leaf_gradients(arrays, torch), "visits": paths_by_hand(arrays)}
 
     class mistakes:
         def own_gradient_passed_on(node, grad, visit):
@@ -402,18 +449,11 @@ ARRIVALS = "arrivals (-1 where a node is missing)"
 
 class autodiff_arrivals:
     def oracle(arrays, torch):
-        """By hand: one for each edge that starts at a node which is reached."""
-        graph = graphs.Graph(arrays)
-        counts = {graph.nodes[0]: 0}
-        for node in graph.nodes:
-            for target, _ in node.routes if node in counts else []:
-                if target is not None:
-                    counts[target] = counts.get(target, 0) + 1
-        shown = [counts.get(node, -1) for node in graph.nodes]
+        counts = arrivals_by_hand(arrays)
         return {
-            ARRIVALS: np.array(shown[: graphs.SHOWN]),
-            "arrivals at the last node": shown[-1],
-            "nodes counted": len(counts),
+            ARRIVALS: np.array(counts[:SHOWN]),
+            "arrivals at the last node": counts[-1],
+            "nodes counted": sum(count >= 0 for count in counts),
         }
 
     class mistakes:
@@ -493,7 +533,8 @@ class autodiff_arrivals:
 
 class autodiff_walk:
     def oracle(arrays, torch):
-        return {"gradients of the leaves": graphs.by_torch(arrays, torch), "visits": graphs.reached(arrays)}
+        once = np.array([min(count + 1, 1) for count in arrivals_by_hand(arrays)[:SHOWN]])
+        return {"gradients of the leaves": leaf_gradients(arrays, torch), "visits": once}
 
     class mistakes:
         def did_not_wait(root, grad, visit):
@@ -564,8 +605,8 @@ class autodiff_walk:
                         ready.append(target)
 
         def order_found_by_recursion(root, grad, visit):
-            """The order of the nodes was found by a function that calls itself, which Python stops at a depth of about
-            a thousand. count_arrivals, and a list of nodes that are ready, need no recursion."""
+            """The order was found by a function that calls itself, which Python stops at a depth of about a thousand.
+            Counting arrivals, and a list of ready nodes, need no recursion."""
             order, seen = [], set()
 
             def arrange(node):
@@ -672,8 +713,8 @@ class autodiff_parts:
             return mean
 
         def all_kept_until_the_end(loss_of, parts):
-            """The losses were added up, and backward came once, at the end. Till then every part's graph was in memory,
-            which was to be avoided: call backward on each part before the next one is computed."""
+            """Backward came once, at the end, and until then every part's graph was in memory: call it on each part
+            before the next one's loss is computed."""
             total = sum(map(len, parts))
             loss = sum(loss_of(part) * (len(part) / total) for part in parts)
             loss.backward()

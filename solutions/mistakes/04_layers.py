@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 
-from autograder.checks.exercises.layers_trees import HOMES, Called, grow, hook_of, lines, listed, read_shapes
 from gradwright.chapters import layers
 from gradwright.chapters import tensor as plain
 from gradwright.chapters.layers import (
@@ -27,6 +26,12 @@ from gradwright.chapters.layers import (
     uniform_,
 )
 from gradwright.chapters.operations import Tensor, rand, zeros
+
+HOMES = ("_parameters", "_buffers", "_modules")
+
+
+def lines(texts):
+    return np.array(list(texts), dtype=np.str_) if len(texts) else np.empty(0, "U1")
 
 
 def torch_registry(arrays, torch):
@@ -135,8 +140,8 @@ class layers_registry:
                     super().__setattr__(name, value)
 
         class nothing_refused(Registry):
-            """A number or a plain tensor was accepted in the place of a parameter or a module, as a plain attribute
-            that hides it. Raise TypeError: this is how a layer silently stops learning."""
+            """A number or a plain tensor took the place of a parameter or a module, as a plain attribute that hides
+            it. Raise TypeError: this is how a layer silently stops learning."""
 
             def __setattr__(self, name, value):
                 try:
@@ -240,36 +245,41 @@ def pairs_of(module, kind, prefix=""):
     return found
 
 
-def modules_of(root, torch):
-    """The tree as torch modules, shared where it is shared. A member knows its value."""
-    made = {}
+def tree_of(arrays, torch):
+    """The tree that the lines describe, as torch modules, and its members, shared where they are shared."""
+    modules, members = {}, {}
+    split = [line.split() for line in arrays["tree"].tolist()]
+    kept = {(owner, name) for owner, home, name, _ in split if home == "_not_saved"}
 
-    def build(node):
-        if id(node) in made:
-            return made[id(node)]
-        module = made[id(node)] = torch.nn.Module()
-        for name, m in node._parameters.items():
-            module.register_parameter(name, None if m is None else parameter(m, True))
-        for name, m in node._buffers.items():
-            module.register_buffer(name, None if m is None else parameter(m, False), name not in node._not_saved)
-        for name, child in node._modules.items():
-            module.add_module(name, None if child is None else build(child))
-        return module
+    def module(name):
+        return modules.setdefault(name, torch.nn.Module())
 
-    def parameter(member, is_parameter):
-        key = id(member), is_parameter
-        if key not in made:
-            made[key] = torch.from_numpy(member)
-            made[key] = torch.nn.Parameter(made[key], requires_grad=False) if is_parameter else made[key]
-        return made[key]
+    def member(number, home):
+        if (number, home) not in members:
+            value = torch.tensor([arrays["values"][number]])
+            is_parameter = home == "_parameters"
+            members[number, home] = torch.nn.Parameter(value, requires_grad=False) if is_parameter else value
+        return members[number, home]
 
-    return build(root)
+    for owner, home, name, what in split:
+        if home == "_modules":
+            module(owner).add_module(name, None if what == "-" else module(what))
+        elif home == "_parameters":
+            module(owner).register_parameter(name, None if what == "-" else member(int(what), home))
+        elif home == "_buffers":
+            value = None if what == "-" else member(int(what), home)
+            module(owner).register_buffer(name, value, persistent=(owner, name) not in kept)
+    return module("m0"), list(members.values())
+
+
+def listed(pairs):
+    pairs = list(pairs)
+    return {"names": lines([name for name, _ in pairs]), "members": np.array([float(m[0]) for _, m in pairs])}
 
 
 class layers_named:
     def oracle(arrays, torch):
-        root, _members = grow(arrays)
-        module = modules_of(root, torch)
+        module, _ = tree_of(arrays, torch)
         listing = module.named_parameters if str(arrays["kind"]) == "_parameters" else module.named_buffers
         prefix = str(arrays["prefix"]) if "prefix" in arrays else ""
         return listed((prefix + name, m) for name, m in listing())
@@ -363,9 +373,8 @@ class layers_named:
 
 class layers_state:
     def oracle(arrays, torch):
-        root, members = grow(arrays)
-        prefix = str(arrays["prefix"]) if "prefix" in arrays else ""
-        state = modules_of(root, torch).state_dict(prefix=prefix)
+        module, members = tree_of(arrays, torch)
+        state = module.state_dict(prefix=str(arrays["prefix"]) if "prefix" in arrays else "")
         first = listed(state.items())
         for m in members:
             m *= -2
@@ -447,6 +456,11 @@ class layers_state:
                 if child is not None:
                     layers_state.alternatives.one_dictionary_filled(child, f"{prefix}{name}.", state)
             return state
+
+
+def read_shapes(array):
+    pairs = [line.split(" ") for line in array.tolist()]
+    return {name: tuple(int(n) for n in sizes.split("x") if n) for name, sizes in pairs}
 
 
 class layers_loading:
@@ -1163,28 +1177,45 @@ def inputs_after(module, args, before):
 
 class layers_hooks:
     def oracle(arrays, torch):
-        """The same call on a torch module, with the same hooks."""
-        inner = Called()
+        """The same call on a torch module, with hooks that note and return the same."""
+        notes = []
 
-        class Outer(torch.nn.Module):
-            def forward(self, *args, **kwargs):
-                return torch.as_tensor(inner.forward(*[np.asarray(a) for a in args], **kwargs))
+        def note(name, values):
+            notes.append((name, [v.clone() for v in values]))
 
-        module = Outer()
-        module.notes = inner.notes
-        before, after = ([hook_of(k, i) for i, k in enumerate(arrays[side].tolist())] for side in ("before", "after"))
-        for hook in before:
-            module.register_forward_pre_hook(hook)
-        for hook in after:
-            module.register_forward_hook(hook)
+        class Product(torch.nn.Module):
+            def forward(self, *args, scale=1.0):
+                note("forward", args)
+                return math.prod(args[1:], start=args[0] * scale)
+
+        def hook_of(kind, place):
+            def hook(module, args, *output):
+                note(f"hook {place}: {kind}", (*args, *output))
+                latest = output[0] if output else args
+                each = latest if isinstance(latest, tuple) else (latest,)
+                if kind == "watches":
+                    return None
+                if kind == "one value":
+                    return latest[0] * 3
+                changed = tuple(x + 1 if kind == "adds one" else torch.zeros((), dtype=x.dtype) for x in each)
+                return changed if isinstance(latest, tuple) else changed[0]
+
+            return hook
+
+        module = Product()
+        for side, register in (
+            ("before", module.register_forward_pre_hook),
+            ("after", module.register_forward_hook),
+        ):
+            for place, kind in enumerate(arrays[side].tolist()):
+                register(hook_of(kind, place))
         args = tuple(torch.from_numpy(arrays[name]) for name in ("first", "second") if name in arrays)
-        kwargs = {"scale": float(arrays["scale"])} if "scale" in arrays else {}
-        output = np.asarray(module(*args, **kwargs))
-        seen = [float((x * (1 + np.arange(x.size)).reshape(x.shape)).sum()) for _, xs in inner.notes for x in xs]
+        output = module(*args, **({"scale": float(arrays["scale"])} if "scale" in arrays else {}))
+        weighed = [(x * torch.arange(1, x.numel() + 1).reshape(x.shape)).sum() for _, xs in notes for x in xs]
         return {
             "output": output,
-            "who was called": lines([name for name, _ in inner.notes]),
-            "what they were given, each array as one number": np.array(seen),
+            "who was called": lines([name for name, _ in notes]),
+            "what they were given, each array as one number": np.array([float(x) for x in weighed]),
         }
 
     class mistakes:
@@ -1279,14 +1310,10 @@ class layers_hooks:
 
 class layers_count:
     def oracle(arrays, torch):
-        """The multiplications of the matrix product that a layer is, counted by torch."""
-        from torch.utils.flop_counter import FlopCounterMode
-
+        """A matrix product of ones, added up: every product counts one. A row is an example, or a place of one."""
         weight, output = (tuple(int(n) for n in arrays[name]) for name in ("weight_shape", "output_shape"))
-        rows = math.prod(output) // max(weight[0], 1)
-        with FlopCounterMode(display=False) as counter:
-            torch.zeros(rows, math.prod(weight[1:])) @ torch.zeros(math.prod(weight[1:]), weight[0])
-        return {"multiply-adds": counter.get_total_flops() // 2}
+        inputs = torch.ones(math.prod(output) // weight[0], math.prod(weight[1:]), dtype=torch.float64)
+        return {"multiply-adds": int((inputs @ torch.ones(inputs.shape[1], weight[0], dtype=torch.float64)).sum())}
 
     class mistakes:
         def batch_forgotten(weight_shape, output_shape):

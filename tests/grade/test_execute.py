@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from autograder.errors import BadInput
 from autograder.grade.classroom import official, open_classroom
 from autograder.grade.execute import Job, Judged, judge, points_of
 from autograder.grade.export import no_formula, row_of
@@ -16,7 +17,7 @@ from autograder.grade.restore import restore
 from autograder.grade.run import lost
 from autograder.grade.schedule import run_all
 
-from .conftest import START, Notebook, cell, code, with_cells
+from .conftest import START, Notebook, cell, code, markdown, with_cells, without
 
 FIRST, SECOND = "start-dot-loop-check", "start-dot-check"
 
@@ -45,6 +46,45 @@ def test_a_submission_that_takes_too_long_is_no_zero(tmp_path: Path, solution: N
         record(book, room, "one", START, result)
         row = row_of("one", START, 4, find_submission(book, "one", START), None)
         assert row.cells() == ("one", "00_start", "", "4", "error")
+
+
+ESSAY = {"grade": True, "grade_id": "essay", "locked": False, "points": 3, "schema_version": 3, "solution": True}
+
+
+def test_a_question_that_waits_for_a_human(tmp_path: Path) -> None:
+    """An instructor's own, in a released notebook. Once it is graded by hand, only new points ask for it again."""
+    room = open_classroom(tmp_path)
+    notebook = official(room, START)
+    notebook["cells"].append(markdown("Your answer.") | {"metadata": {"nbgrader": ESSAY | {"task": False}}})
+
+    def graded(essay: float | None, check: float) -> tuple[str, ...]:
+        points = {"essay": essay, FIRST: check, SECOND: 2.0}
+        record(book, room, "one", START, Judged(notebook, points))
+        return row_of("one", START, 7, find_submission(book, "one", START), None).cells()
+
+    def by_hand(cell_id: str, points: float) -> None:
+        grade = book.find_grade(cell_id, START.name, START.folder, "one")
+        grade.manual_score, grade.needs_manual_grade = points, False
+        book.db.commit()
+
+    with open_gradebook(room) as book:
+        register(book, room, START, notebook)
+        assert graded(None, 2.0) == ("one", "00_start", "4", "7", "needs manual grade")
+        by_hand("essay", 2.5)
+        assert graded(None, 2.0) == ("one", "00_start", "6.5", "7", "graded")
+        by_hand(FIRST, 1.0)
+        assert graded(None, 2.0) == ("one", "00_start", "5.5", "7", "graded")
+        assert graded(None, 0.0) == ("one", "00_start", "5.5", "7", "needs manual grade")
+
+
+def test_cells_that_change_under_grades_are_refused(tmp_path: Path) -> None:
+    room = open_classroom(tmp_path)
+    notebook = official(room, START)
+    with open_gradebook(room) as book:
+        register(book, room, START, notebook)
+        record(book, room, "one", START, Judged(notebook, {FIRST: 2.0, SECOND: 2.0}))
+        with pytest.raises(BadInput, match="has other cells than the gradebook"):
+            register(book, room, START, without(notebook, SECOND))
 
 
 def test_a_job_whose_process_was_killed_is_no_zero(released: Notebook) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -114,6 +116,18 @@ def test_an_unknown_chapter_alone_is_named(tmp_path: Path, capsys: pytest.Captur
     assert "submitted/one/start is no chapter: rename it to 00_start." in one_sentence(capsys, str(tmp_path))
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems keep such names out of their folders")
+def test_a_name_that_is_no_text_is_left_out(tmp_path: Path, released: Notebook) -> None:
+    for student in ("one", "two\n", os.fsdecode(b"\xff")):
+        hand_in(tmp_path, student, released)
+    found = collect(Classroom(tmp_path), [START])
+    assert found.students == ["one"]
+    assert found.remarks == [
+        "submitted/'two\\n' is no name that can be printed: rename it.",
+        "submitted/'\\udcff' is no name that can be printed: rename it.",
+    ]
+
+
 def test_a_file_in_place_of_all_submissions(tmp_path: Path) -> None:
     (tmp_path / "submitted").write_text("")
     with pytest.raises(BadInput, match="is a file where the folder of submissions belongs"):
@@ -143,6 +157,15 @@ def test_an_instructors_configuration_is_kept(tmp_path: Path) -> None:
     (tmp_path / "nbgrader_config.py").write_text("# mine")
     open_classroom(tmp_path)
     assert (tmp_path / "nbgrader_config.py").read_text() == "# mine"
+
+
+def test_a_configuration_that_cannot_be_run_is_said(
+    tmp_path: Path, released: Notebook, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hand_in(tmp_path, "one", released)
+    (tmp_path / "nbgrader_config.py").write_text("c.Execute.timeout = thirty")
+    said = one_sentence(capsys, str(tmp_path))
+    assert "nbgrader_config.py cannot be run (NameError: name 'thirty' is not defined): correct it." in said
 
 
 def test_a_gradebook_that_is_none_is_said(

@@ -87,7 +87,6 @@ def test_exchange(room: Classroom, tmp_path: Path, solution: Notebook) -> None:
     exchange.chmod(0o777)
     official(room, START)
     through = [f"--Exchange.root={exchange}", f"--Exchange.cache={tmp_path / 'cache'}"]
-    nbgrader(room.root, "generate_assignment", "--force", START.folder)
     nbgrader(room.root, "release_assignment", START.folder, *through)
     nbgrader(learner, "fetch_assignment", START.folder, "--course=gradwright", *through)
     assert (learner / START.folder / START.notebook).read_bytes() == (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import html
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -20,8 +21,9 @@ from autograder.build.answers import answers_to
 from autograder.checks import exercises_of
 from autograder.course import ROOT, Chapter, chapters
 from autograder.grade import run as grading
+from autograder.grade.classroom import COURSE_ID
 
-from .conftest import START, Graded, Notebook, grade, hand_in, markdown, once
+from .conftest import START, Graded, grade, once
 
 SEVERAL = chapters()[:2]
 """Enough for a class with several chapters. What is true of each chapter is in tests/chapters."""
@@ -80,37 +82,26 @@ def without_tags(page: str) -> str:
     return page.replace("<code>", "").replace("</code>", "")
 
 
-def test_a_regrade_changes_nothing_and_keeps_what_a_human_entered(
-    sample_class: Graded, tmp_path: Path, released: Notebook
-) -> None:
-    """In a class whose instructor has added a question of three points that waits for a human."""
-    own = {"grade": True, "grade_id": "essay", "locked": False, "points": 3, "schema_version": 3, "solution": True}
-    essay = markdown("Your answer.") | {"id": "essay", "metadata": {"nbgrader": own | {"task": False}}}
-    release = tmp_path / "release" / START.folder / START.notebook
-    release.parent.mkdir(parents=True)
-    release.write_text(json.dumps({**released, "cells": [*released["cells"], essay]}), encoding="utf-8")
-    for student in ("sample-1", "sample-2"):
-        place = Path(student, START.folder, START.notebook)
-        notebook = json.loads((sample_class.root / "submitted" / place).read_text(encoding="utf-8"))
-        notebook["cells"].append(essay | {"source": f"Written by {student}."})
-        hand_in(tmp_path, student, notebook)
-    first = grade(tmp_path)
-    assert [list(row.values()) for row in first.table] == [
-        ["sample-1", "00_start", "4", "7", "needs manual grade"],
-        ["sample-2", "00_start", "2", "7", "needs manual grade"],
-    ]
-    database = f"sqlite:///{tmp_path / 'gradebook.db'}"
-    with Gradebook(database, "gradwright") as book:
-        for cell_id, points in (("essay", 3), ("start-dot-check", 1.5)):
-            given = book.find_grade(cell_id, "start", START.folder, "sample-2")
-            given.manual_score, given.needs_manual_grade = points, False
+def test_a_regrade_changes_nothing_and_keeps_what_a_human_entered(sample_class: Graded, tmp_path: Path) -> None:
+    root = tmp_path / "class"
+    shutil.copytree(sample_class.root, root)
+    for student in (root / "submitted").iterdir():
+        if student.name != "sample-2":
+            shutil.rmtree(student)  # moved away: what the gradebook knows of them stays
+    shutil.rmtree(root / "submitted" / "sample-2" / SEVERAL[-1].folder)
+    database = f"sqlite:///{root / 'gradebook.db'}"
+    with Gradebook(database, COURSE_ID) as book:
+        given = book.find_grade("start-dot-check", "start", START.folder, "sample-2")
+        given.manual_score, given.extra_credit = 1.5, 0.25
         book.find_comment("start-dot", "start", START.folder, "sample-2").manual_comment = "A good <b>start</b>."
         book.db.commit()
-    second = grade(tmp_path)
-    assert second.row("sample-1") == ("4", "needs manual grade")
-    assert second.row("sample-2") == ("6.5", "graded")
-    assert "A good <b>start</b>." in second.page("sample-2")
-    with Gradebook(database, "gradwright") as book:
+    again = grade(root)
+    assert again.row("sample-2") == ("3.75", "graded")
+    mine = ("sample-2", START.folder)
+    others = [row for row in sample_class.table if (row["student"], row["chapter"]) != mine]
+    assert [row for row in again.table if (row["student"], row["chapter"]) != mine] == others
+    assert "A good <b>start</b>." in again.page("sample-2")
+    with Gradebook(database, COURSE_ID) as book:
         given = book.find_grade("start-dot-check", "start", START.folder, "sample-2")
         assert (given.auto_score, given.manual_score, given.needs_manual_grade) == (0, 1.5, False)
         assert book.find_comment("start-dot", "start", START.folder, "sample-2").auto_comment == "No response."

@@ -65,33 +65,49 @@ class Graph:
         }
 
 
-def by_torch(arrays: dict[str, np.ndarray], torch) -> np.ndarray:
-    """For oracles: the gradients of the leaves, from the same graph built forwards in PyTorch."""
+# Probes and inputs of exercises 2.5 to 2.7
+
+
+def probe_walk(target, arrays, framework):
     graph = Graph(arrays)
-    start = torch.zeros(arrays["grad"].shape, dtype=torch.float64)
-    leaves = {node: start.clone().requires_grad_() for node in graph.nodes if not node.routes}
-    value = dict(leaves)
-    for node in reversed(graph.nodes):
-        if node.routes:
-            value[node] = sum((w * value[t] for t, w in node.routes if t is not None), start)
-    root = graph.nodes[0]
-    if value[root].requires_grad:
-        value[root].backward(torch.from_numpy(arrays["grad"]))
-    return np.array([(start if t.grad is None else t.grad).numpy() for t in leaves.values()])
+    target(graph.nodes[0], arrays["grad"], graph.visit)
+    return graph.seen()
 
 
-def paths(arrays: dict[str, np.ndarray]) -> np.ndarray:
-    """For oracles: along how many paths each node is reached from the root."""
+def probe_arrivals(target, arrays, framework):
     graph = Graph(arrays)
-    count = dict.fromkeys(graph.nodes, 0)
-    count[graph.nodes[0]] = 1
-    for node in graph.nodes:
-        for target, _ in node.routes:
-            if target is not None:
-                count[target] += count[node]
-    return np.array(list(count.values())[:SHOWN])
+    counted = target(graph.nodes[0])
+    shown = [counted.get(node, -1) for node in graph.nodes]
+    return {
+        "arrivals (-1 where a node is missing)": np.array(shown[:SHOWN]),
+        "arrivals at the last node": np.array(shown[-1]),
+        "nodes counted": np.array(len(counted)),
+    }
 
 
-def reached(arrays: dict[str, np.ndarray]) -> np.ndarray:
-    """For oracles: 1 for each node that is reached from the root, else 0."""
-    return np.minimum(paths(arrays), 1)
+EDGE = ((0, 1),)
+TWO_LEAVES = ((0, 1), (0, 2))
+DIAMOND = ((0, 1), (0, 1))
+SQUARE = ((0, 1), (0, 2), (1, 3), (2, 3))
+SHORT_AND_LONG = ((0, 3), (0, 1), (1, 2), (2, 3))
+LONG_AND_SHORT = ((0, 1), (0, 3), (1, 2), (2, 3))
+CONSTANT = ((0, -1), (0, 1), (1, 2), (1, -1))
+MIXED = ((0, 3), (0, 1), (0, 2), (0, 4), (0, 3), (0, 1), (1, 3), (1, 4), (2, 3), (2, 3))
+"""f = x(xa) + (xx)a + x(xa) at x = a = 1: node 0 is f, 1 is xa, 2 is xx, and the leaves are x and a."""
+
+
+def inputs_graph(rng, edges, copies=1, weights="random"):
+    number = len(edges)
+    return {
+        "edges": np.array(edges, dtype=np.int64),
+        "weights": rng.uniform(0.5, 1.5, number) if weights == "random" else np.full(number, float(weights)),
+        "copies": np.array(copies),
+        "grad": rng.standard_normal(2),
+    }
+
+
+def draw_graph(rng):
+    """Up to seven nodes; every node but the last sends to one or more of those behind it."""
+    n = int(rng.integers(3, 8))
+    edges = [(i, int(rng.integers(i + 1, n))) for i in range(n - 1) for _ in range(rng.integers(1, 4))]
+    return (*edges, (n - 2, n - 1)), 1

@@ -7,7 +7,6 @@ from types import SimpleNamespace
 import numpy as np
 
 from autograder.checks.exercise import raised
-from autograder.checks.exercises.autodiff_graphs import SHOWN, Graph
 
 # 2.1 numerical_gradient
 
@@ -125,54 +124,6 @@ def inputs_matmul(rng, n, k, m, stack=(), wanted="ab", dtype="float64"):
 def draw_matmul(rng):
     n, k, m = rng.integers(1, 5, 3).tolist()
     return n, k, m, tuple(rng.integers(1, 4, rng.integers(0, 3)).tolist()), str(rng.choice(["ab", "ab", "a", "b"]))
-
-
-# 2.5 to 2.7: graphs
-
-
-def probe_walk(target, arrays, framework):
-    graph = Graph(arrays)
-    target(graph.nodes[0], arrays["grad"], graph.visit)
-    return graph.seen()
-
-
-def probe_arrivals(target, arrays, framework):
-    graph = Graph(arrays)
-    counted = target(graph.nodes[0])
-    shown = [counted.get(node, -1) for node in graph.nodes]
-    return {
-        "arrivals (-1 where a node is missing)": np.array(shown[:SHOWN]),
-        "arrivals at the last node": np.array(shown[-1]),
-        "nodes counted": np.array(len(counted)),
-    }
-
-
-EDGE = ((0, 1),)
-TWO_LEAVES = ((0, 1), (0, 2))
-DIAMOND = ((0, 1), (0, 1))
-SQUARE = ((0, 1), (0, 2), (1, 3), (2, 3))
-SHORT_AND_LONG = ((0, 3), (0, 1), (1, 2), (2, 3))
-LONG_AND_SHORT = ((0, 1), (0, 3), (1, 2), (2, 3))
-CONSTANT = ((0, -1), (0, 1), (1, 2), (1, -1))
-MIXED = ((0, 3), (0, 1), (0, 2), (0, 4), (0, 3), (0, 1), (1, 3), (1, 4), (2, 3), (2, 3))
-"""f = x(xa) + (xx)a + x(xa) at x = a = 1: node 0 is f, 1 is xa, 2 is xx, and the leaves are x and a."""
-
-
-def inputs_graph(rng, edges, copies=1, weights="random"):
-    number = len(edges)
-    return {
-        "edges": np.array(edges, dtype=np.int64),
-        "weights": rng.uniform(0.5, 1.5, number) if weights == "random" else np.full(number, float(weights)),
-        "copies": np.array(copies),
-        "grad": rng.standard_normal(2),
-    }
-
-
-def draw_graph(rng):
-    """Up to seven nodes; every node but the last sends to one or more of those behind it."""
-    n = int(rng.integers(3, 8))
-    edges = [(i, int(rng.integers(i + 1, n))) for i in range(n - 1) for _ in range(rng.integers(1, 4))]
-    return (*edges, (n - 2, n - 1)), 1
 
 
 # 2.8 backward_in_parts

@@ -11,25 +11,12 @@ import torch
 
 import gradwright
 
+from ..beside import OURS, THEIRS
 from .catalogue import ENTRIES
 
 STEPS = 12
 LARGEST, MOST = 1e3, 600
 """Programs stay tame: no element above, no tensor with more elements."""
-
-
-class Names:
-    """All that a framework offers, in one place."""
-
-    def __init__(self, *modules: Any):
-        self.modules = modules
-
-    def __getattr__(self, name: str) -> Any:
-        return next(getattr(module, name) for module in self.modules if hasattr(module, name))
-
-
-OURS = Names(gradwright, gradwright.nn.functional)
-THEIRS = Names(torch, torch.nn.functional)
 
 
 @dataclass(frozen=True)
