@@ -648,12 +648,12 @@ class Mode:
 
 def ask_mode(step: str, *arguments: Any) -> Any:
     """Let the innermost mode do a step. While it does, those outside it stand at the door."""
-    enabled, modes = state.now
-    state.now = enabled, modes[:-1]
+    modes = state.now[1]
+    state.now = state.enabled, modes[:-1]
     try:
         return getattr(modes[-1], step)(*arguments)
     finally:
-        state.now = enabled, modes
+        state.now = state.enabled, modes
 
 
 # %% given="record"
