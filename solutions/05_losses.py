@@ -520,10 +520,10 @@ loss.backward()
 print("loss    ", loss.item())
 print("gradient", logits.grad.numpy().round(4).tolist())
 
-sure = gradwright.tensor([[20.0] + [0.0] * 9])
+sure = gradwright.tensor([[10.0] + [0.0] * 9])
 right = gradwright.tensor([0])
 print("once    ", round(cross_entropy(sure, right).item(), 4))
-print("twice   ", round(cross_entropy(sure.softmax(1), right).item(), 4), "for a network that is certain, and right")
+print("twice   ", round(cross_entropy(sure.softmax(1), right).item(), 4), "for a network that is sure, and right")
 
 # %% [markdown]
 # ## Yes or no, and how far off
@@ -845,7 +845,7 @@ axes.set(xlim=(-2.2, 4.8), ylim=(-2.1, 2.1), aspect="equal")
 # %% [markdown]
 # Where it stands decides what it does: **after** `backward`, when the gradients are complete, and **before** the
 # optimizer's `step`, which uses them up. It returns the norm as it was *before* clipping, the most useful number to
-# write into a log: between 1 and 10 all is well; above 1,000 look before you go on.
+# write into a log: between 1 and 10 all is well, above 100 have a look, above 1,000 stop.
 #
 # And if the norm is not finite? With one `inf` in it the norm is `inf`, the factor 0, every finite gradient becomes 0,
 # and `inf` times 0 is `nan`. With one `nan` the factor is `nan`, and so is everything afterwards: this is how clipping
@@ -1122,9 +1122,8 @@ def report_anomaly(name: str, what: str, inputs: Sequence[np.ndarray], output: n
     if kind:
         wrong = np.isnan(output) if kind == "nan" else np.isinf(output)
         place = tuple(np.argwhere(wrong)[0].tolist())
-        raise RuntimeError(
-            f"{name} made {kind} in {what}, of shape {output.shape}, at {place}: it got no {kind} from outside.\n{line}"
-        )
+        where = f", of shape {output.shape}, at {place}" if output.ndim else ""
+        raise RuntimeError(f"{name} made {kind} in {what}{where}: it got no {kind} from outside.\n{line}")
 
 
 def calling_line() -> str:
