@@ -119,14 +119,14 @@ class Project:
         return self.write(f"solutions/{find_chapter(key).stem}.py", text)
 
     def notebook(self, place: str, *cells: Any) -> Path:
-        """A notebook of cells that are (role, text); a plain text is a cell that the learner added."""
+        """A notebook of cells that are (role, text) or (role, text, name); a plain text is one the learner added."""
         raw = [_raw_cell(*(cell if isinstance(cell, tuple) else (None, cell))) for cell in cells]
         return self.write(place, json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": raw}))
 
 
-def _raw_cell(role: str | None, text: str) -> dict[str, Any]:
+def _raw_cell(role: str | None, text: str, name: str = "some-name") -> dict[str, Any]:
     kind = "markdown" if role == "prose" else "code"
-    metadata = {"gradwright": {"role": role, "name": "some-name"}} if role else {}
+    metadata = {"gradwright": {"role": role, "name": name}} if role else {}
     text = textwrap.dedent(text).strip("\n")
     return {"cell_type": kind, "id": f"cell-{abs(hash(text))}", "metadata": metadata, "source": text.splitlines(True)}
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 import gradwright
-from autograder.errors import BadInput, NotBuiltYet, NotebookError, ReferenceMissing
+from autograder.errors import BadInput, Interrupted, NotBuiltYet, NotebookError, ReferenceMissing
 from gradwright import _chapters, _framework, _mine
 from gradwright._chapters import CHAPTERS, find_chapter
 from gradwright._loader import read_source
@@ -34,7 +35,8 @@ WORK = {1: "work/01_tensor/tensor.ipynb", 2: "work/02_autodiff/autodiff.ipynb"}
 
 
 def exercise(chapter, position, name, kind, right):
-    return SimpleNamespace(title=f"{chapter}.{position} {name}", name=name, kind=kind, right=right)
+    title = f"{chapter}.{position} {name}"
+    return SimpleNamespace(id=f"{chapter}-{name.lower()}", title=title, name=name, kind=kind, right=right)
 
 
 def double_is_right(target, framework):
@@ -62,14 +64,11 @@ def judged(monkeypatch):
 
     def judge(exercise, target, framework):
         calls.append(exercise.title)
-        try:
-            right, said = exercise.right(target, framework), ""
-        except BadInput as error:
-            right, said = False, str(error)
-        return SimpleNamespace(exercise=exercise, right=bool(right), said=said)
+        return SimpleNamespace(exercise=exercise, right=bool(exercise.right(target, framework)), trouble="")
 
     monkeypatch.setattr(_mine, "exercises_of", lambda number: tuple(EXERCISES[number]))
     monkeypatch.setattr(_mine, "judge", judge)
+    monkeypatch.setattr(_mine, "read_reference", lambda exercise: SimpleNamespace(cases=()))
     return calls
 
 
@@ -173,8 +172,41 @@ def test_where_the_notebook_is_looked_for(project, monkeypatch):
     monkeypatch.chdir(project.root / "here/02_autodiff")
     for path in paths:
         assert _mine.find_notebook(find_chapter(1)) == path
-        path.unlink()
+        shutil.rmtree(path.parent) if path == paths[2] else path.unlink()
     assert _mine.find_notebook(find_chapter(1)) is None
+
+
+@pytest.mark.parametrize(
+    ("others", "remedy"),
+    [
+        ([], ": `autograder fresh 01` puts an untouched copy there"),
+        (["mine.ipynb"], "; there is mine.ipynb: rename it, or `autograder fresh 01` puts an untouched copy there"),
+        (["a.ipynb", "b.ipynb"], "; there is a.ipynb and b.ipynb: rename it, or `autograder fresh 01` puts"),
+    ],
+)
+def test_a_notebook_that_is_gone_from_work_is_not_taken_from_the_course(project, sentence, mine, others, remedy):
+    written(project, 1, place="course/01_tensor/tensor.ipynb")
+    (project.root / "work/01_tensor").mkdir(parents=True)
+    for other in others:
+        written(project, 1, place=f"work/01_tensor/{other}")
+    said = sentence(NotebookError, _mine.find_notebook, find_chapter(1))
+    assert said.startswith(f"work/01_tensor/tensor.ipynb is missing{remedy}")
+    assert mine(upto=1)["01 tensor"] == f"reference: your notebook cannot be loaded: {said}"
+
+
+def test_use_that_is_interrupted_says_where_it_was(project, judged, monkeypatch, sentence):
+    def endless(exercise, target, framework):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_mine, "judge", endless)
+    written(project, 1)
+    said = sentence(Interrupted, gradwright.use, "mine", upto=1)
+    assert said == (
+        'use("mine") was stopped in chapter 01 tensor, which stands on the reference; if your notebook never ends, '
+        "`autograder check 01` names the exercise with the loop"
+    )
+    assert _framework.state.notebooks == {}
+    assert not hasattr(gradwright.Tensor, "of")
 
 
 def test_only_chapters_before_this_one_and_up_to_the_last_asked_for(project, mine):
@@ -287,26 +319,62 @@ def test_verify_judges_every_exercise_and_leaves_everything_as_it_was(project, j
         ("2.2 Tensor.__init__", True),
         ("2.3 extra", False),
     ]
-    assert verdicts[2].said.startswith("work/02_autodiff/autodiff.ipynb defines no extra")
+    assert verdicts[2].trouble == (
+        "the cell of `extra` is missing: `autograder fresh 02` puts an untouched copy beside yours"
+    )
     assert gradwright.Tensor is before
 
 
-def test_a_class_that_is_missing_is_judged_too(project, judged):
+def test_a_chapter_without_its_cells_has_nothing_right(project, judged):
     verdicts = _mine.verify("autodiff", project.notebook(WORK[2], ("given", "x = 1")))
-    assert [verdict.right for verdict in verdicts] == [False, True, False]
+    assert [(verdict.right, verdict.state) for verdict in verdicts] == [(False, "cannot be judged")] * 3
+    assert judged == []
+
+
+def test_an_exercise_under_another_name_is_told_so(project, judged):
+    path = project.notebook(WORK[1], ("given", "y = 1"), ("exercise", "def doubled(x): ...", "1-double"))
+    (verdict,) = _mine.verify(1, path)
+    assert verdict.trouble == (
+        "work/01_tensor/tensor.ipynb, cell 2 defines no `double`: give it that name again, "
+        "or `autograder fresh 01` puts an untouched copy beside yours"
+    )
+
+
+def test_an_exercise_in_a_cell_that_also_runs_code_is_explained(project, judged):
+    (verdict,) = _mine.verify(1, project.notebook(WORK[1], "def double(x):\n    return 2 * x\n\nprint(double(2))"))
+    assert verdict.trouble.startswith("cell 1 defines double but also runs code, so it is not part of the module")
+
+
+def test_a_cell_that_does_not_run_costs_its_exercise_and_what_builds_on_it(project, judged):
+    cells = [
+        IMPORTS,
+        ("exercise", "class Tensor(Base):\n    grad = None"),
+        ("exercise", "def extra()\n    return None", "2-extra"),
+        ("given", "nothing = extra()"),
+    ]
+    path = project.notebook(WORK[2], *cells)
+    verdicts = _mine.verify(2, path)
+    assert [verdict.right for verdict in verdicts] == [True, True, False]
+    assert verdicts[2].trouble.startswith(
+        "work/02_autodiff/autodiff.ipynb, cell 3, line 1 cannot be run: SyntaxError: expected ':'"
+    )
+    with pytest.raises(NotebookError, match="cell 3, line 1 cannot be run"):
+        _mine.lacking(2, path)
+
+
+def test_a_given_cell_that_does_not_run_is_trouble_for_all(project, judged):
+    path = project.notebook(WORK[1], ("given", "y = gone"), *RIGHT[1])
+    with pytest.raises(NotebookError, match="cell 1, line 1 cannot be run: NameError"):
+        _mine.verify(1, path)
 
 
 def test_an_object_that_cannot_be_judged_is_wrong_for_the_reason_given(project, judged, monkeypatch):
     def strict(exercise, target, framework):
-        if target == 3:
-            raise BadInput("1.1 asks for double itself and got 3")
-        with pytest.raises(BadInput) as caught:
-            target(1)
-        return str(caught.value)
+        raise BadInput(f"1.1 asks for double itself and got {target}")
 
     monkeypatch.setattr(_mine, "judge", strict)
-    path = project.notebook(WORK[1], ("exercise", "double = 3"))
-    assert _mine.verify(1, path) == ["1.1 asks for double itself and got 3"]
+    (verdict,) = _mine.verify(1, project.notebook(WORK[1], ("exercise", "double = 3")))
+    assert (verdict.right, verdict.trouble) == (False, "1.1 asks for double itself and got 3")
 
 
 def test_verify_raises_for_what_it_cannot_load(project, judged):
@@ -315,7 +383,7 @@ def test_verify_raises_for_what_it_cannot_load(project, judged):
 
 
 def test_verdicts_are_remembered_until_something_changes(project, judged):
-    path = written(project, 2)
+    path = written(project, 2, [*RIGHT[2], "def extra():\n    return 1"])
     assert _mine.lacking(2, path) == ["2.3 extra"]
     count = len(judged)
     assert _mine.lacking("02", path) == ["2.3 extra"]
