@@ -67,7 +67,9 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
-MAKERS = names("tensor zeros ones full arange")  # of every chapter with a Tensor of its own
+MAKERS = names(  # of every chapter with a Tensor of its own
+    "tensor from_numpy empty zeros ones full zeros_like ones_like arange eye linspace rand randn randint randperm"
+)
 
 CHAPTERS: tuple[Chapter, ...] = (
     Chapter(0, "start", "How the course works"),
@@ -79,7 +81,6 @@ CHAPTERS: tuple[Chapter, ...] = (
             "": (
                 *names("Tensor float16 float32 float64 uint8 int8 int16 int32 int64 bool"),
                 *MAKERS,
-                *names("from_numpy empty zeros_like ones_like eye linspace rand randn randint randperm"),
                 *names("Generator default_generator manual_seed broadcast_shapes result_type"),
             ),
         },
@@ -93,7 +94,7 @@ CHAPTERS: tuple[Chapter, ...] = (
         "autodiff",
         "Automatic differentiation",
         {
-            "": ("Tensor", *MAKERS, *names("add mul matmul sum no_grad enable_grad is_grad_enabled set_grad_enabled")),
+            "": ("Tensor", *MAKERS, *names("no_grad enable_grad is_grad_enabled set_grad_enabled")),
             "autograd": names("Function grad gradcheck"),
         },
     ),
@@ -104,7 +105,7 @@ CHAPTERS: tuple[Chapter, ...] = (
         {
             "": (
                 *("Tensor", *MAKERS),
-                *names("linspace eye rand randn Generator manual_seed zeros_like ones_like full_like rand_like"),
+                *names("Generator manual_seed full_like rand_like"),
                 *names("randn_like"),
                 *names("neg add sub mul div pow exp log log1p expm1 sqrt rsqrt abs sin cos tanh sigmoid relu maximum"),
                 *names("minimum clamp where reciprocal square sum mean var std prod cumsum max min amax amin"),
