@@ -7,12 +7,14 @@ import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from gradwright import _chapters, _framework
+from gradwright import _chapters, _framework, _mine
 from gradwright._chapters import Chapter, find_chapter
+from tests.loader.notebooks import EXERCISES
 
 CHAPTERS = (
     Chapter(0, "start", "Start"),
@@ -163,3 +165,18 @@ def sentence() -> Callable[..., str]:
         return str(caught.value)
 
     return catch
+
+
+@pytest.fixture
+def judged(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Stand-ins for records and judge; the list of what was judged."""
+    calls = []
+
+    def judge(exercise, target, framework):
+        calls.append(exercise.title)
+        return SimpleNamespace(exercise=exercise, right=bool(exercise.right(target, framework)), trouble="")
+
+    monkeypatch.setattr(_mine, "exercises_of", lambda number: tuple(EXERCISES[number]))
+    monkeypatch.setattr(_mine, "judge", judge)
+    monkeypatch.setattr(_mine, "read_reference", lambda exercise: SimpleNamespace(cases=()))
+    return calls
