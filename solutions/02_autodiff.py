@@ -2158,14 +2158,15 @@ def difference(func: Callable, inputs: list, i: int, eps: float, atol: float, rt
 
     def f(x: np.ndarray) -> np.ndarray:
         with no_grad():
-            return func(*inputs[:i], tensor(x), *inputs[i + 1 :]).array
+            return func(*inputs[:i], like.new(x), *inputs[i + 1 :]).array
 
     def vjp(x: np.ndarray, u: np.ndarray) -> np.ndarray:
-        leaf = tensor(x, requires_grad=True)
-        (gradient,) = grad(func(*inputs[:i], leaf, *inputs[i + 1 :]), leaf, tensor(u), allow_unused=True)
+        leaf = like.new(x.copy()).requires_grad_()
+        (gradient,) = grad(func(*inputs[:i], leaf, *inputs[i + 1 :]), leaf, like.new(u), allow_unused=True)
         return np.zeros_like(x) if gradient is None else gradient.array
 
-    x, rng = inputs[i].array, np.random.default_rng(i)
+    like = inputs[i]  # of this chapter's class, or of a later one with more methods
+    x, rng = like.array, np.random.default_rng(i)
     u, v = rng.standard_normal(f(x).shape), rng.standard_normal(x.shape)
     numerical, analytic = project(f, vjp, x, u, v, eps)
     place = "along a random direction"

@@ -105,17 +105,18 @@ CHAPTERS: tuple[Chapter, ...] = (
         {
             "": (
                 *("Tensor", *MAKERS),
-                *names("Generator manual_seed full_like rand_like"),
-                *names("randn_like"),
-                *names("neg add sub mul div pow exp log log1p expm1 sqrt rsqrt abs sin cos tanh sigmoid relu maximum"),
-                *names("minimum clamp where reciprocal square sum mean var std prod cumsum max min amax amin"),
-                *names("logsumexp softmax log_softmax norm matmul mm bmm mv dot outer einsum addmm reshape permute"),
-                *names("transpose broadcast_to squeeze unsqueeze flatten cat stack split chunk unbind gather"),
-                *names("index_select masked_fill masked_select tril triu roll flip repeat_interleave argmax argmin"),
-                *names("sort topk eq ne lt le gt ge isnan isinf isfinite allclose equal"),
+                *names("full_like rand_like randn_like where cat stack einsum"),
             ),
             "nn.functional": names("relu gelu silu softplus sigmoid tanh softmax log_softmax one_hot pad"),
         },
+        methods=(
+            *names("neg add sub mul div pow exp log log1p expm1 sqrt rsqrt abs sin cos tanh sigmoid relu maximum"),
+            *names("minimum clamp reciprocal square sum mean var std prod cumsum max min amax amin logsumexp softmax"),
+            *names("log_softmax norm matmul mm bmm mv dot outer addmm reshape permute transpose t broadcast_to"),
+            *names("squeeze unsqueeze flatten clone narrow split chunk unbind gather index_select masked_fill"),
+            *names("masked_select tril triu roll flip repeat_interleave argmax argmin all any argsort sort topk"),
+            *names("eq ne lt le gt ge isnan isinf isfinite allclose equal"),
+        ),
     ),
     Chapter(
         4,

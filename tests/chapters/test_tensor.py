@@ -357,7 +357,7 @@ def test_a_rewritten_exercise_is_not_answered_from_memory():
 def test_functions_of_the_package_are_the_methods():
     import gradwright
 
-    x = tensor([[3.0, 1.0], [2.0, 5.0]])
+    x = gradwright.tensor([[3.0, 1.0], [2.0, 5.0]])
     assert gradwright.sum(x, dim=0).tolist() == [5.0, 6.0]
     assert gradwright.matmul(x, x).tolist() == (x @ x).tolist()
     assert gradwright.bool == np.dtype("bool")
