@@ -257,7 +257,7 @@ def short(array: np.ndarray) -> str:
         return number(array[()])
     if not array.size:
         return f"[] of shape {array.shape}"
-    return "[" + ", ".join(short(part) for part in array) + "]"
+    return "[" + ", ".join(short(np.asarray(part)) for part in array) + "]"
 
 
 def kind_of(array: np.ndarray) -> str:
