@@ -10,7 +10,7 @@ from autograder.errors import BadInput
 if TYPE_CHECKING:
     from ipywidgets import DOMWidget, ValueWidget
 
-__all__ = ["Choice", "Control", "Count", "Slider", "Steps", "Text"]
+__all__ = ["Choice", "Control", "Count", "Run", "Slider", "Steps", "Text"]
 
 # A label is never cut short, and a row of controls breaks where the window is narrow.
 UNCUT = {"description_width": "initial"}
@@ -153,3 +153,23 @@ class Steps(Control):
     def follow(self, widget: ValueWidget, steps: int) -> None:
         """Fit the slider to the picture. A slider needs two places to stand, so with fewer steps it is switched off."""
         widget.max, widget.disabled = max(steps - 1, 1), steps < 2
+
+
+@dataclass(frozen=True)
+class Run(Steps):
+    """A walk that also goes on by itself until it is paused or at its end, and begins anew on request."""
+
+    def dress(self, widget: ValueWidget) -> DOMWidget:
+        from ipywidgets import Button, HBox, Play
+        from traitlets import dlink, link
+
+        play = Play(widget.value, min=0, max=widget.max, interval=250, show_repeat=False)
+        link((play, "value"), (widget, "value"))
+        dlink((widget, "max"), (play, "max"))
+        reset = Button(description="Reset", tooltip=f"{self.label} 0", layout={"width": "auto"})
+
+        def begin_anew(_: object) -> None:
+            play.playing, widget.value = False, 0
+
+        reset.on_click(begin_anew)
+        return HBox([play, reset, super().dress(widget)], layout=ROW)
