@@ -9,6 +9,7 @@ _WIDGETS = {
     "gradient_flow": ("flow", "GradientFlow"),
     "graph_viewer": ("viewer", "GraphViewer"),
     "jacobian_view": ("jacobian", "JacobianView"),
+    "optimizer_paths": ("paths", "OptimizerPaths"),
     "stride_explorer": ("strides", "StrideExplorer"),
     "visit_counter": ("visits", "VisitCounter"),
 }
@@ -18,6 +19,7 @@ __all__ = [
     "gradient_flow",
     "graph_viewer",
     "jacobian_view",
+    "optimizer_paths",
     "stride_explorer",
     "visit_counter",
 ]
