@@ -10,6 +10,7 @@ _WIDGETS = {
     "graph_viewer": ("viewer", "GraphViewer"),
     "jacobian_view": ("jacobian", "JacobianView"),
     "optimizer_paths": ("paths", "OptimizerPaths"),
+    "softmax_temperature": ("temperature", "SoftmaxTemperature"),
     "stride_explorer": ("strides", "StrideExplorer"),
     "visit_counter": ("visits", "VisitCounter"),
 }
@@ -20,6 +21,7 @@ __all__ = [
     "graph_viewer",
     "jacobian_view",
     "optimizer_paths",
+    "softmax_temperature",
     "stride_explorer",
     "visit_counter",
 ]
