@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 from autograder.errors import BadInput
-from gradwright.widgets import descent, gradient_flow
+from gradwright.widgets import controls, descent, gradient_flow
 from gradwright.widgets.descent import ACTIVATIONS, EDGES, STEPS, Run, Setting
 from gradwright.widgets.flow import figures, listed, state
 
@@ -149,20 +150,35 @@ def test_digits_that_are_gone_are_one_sentence(monkeypatch: pytest.MonkeyPatch) 
         Run(PLAIN).upto(0)
 
 
-def test_it_plays_pauses_and_begins_anew() -> None:
+def test_it_plays_pauses_and_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(controls, "TICK", 0.001)
     panel = gradient_flow(step=7).panel
     slider = panel.controls["step"]
-    row = next(child for child in panel.box.children if hasattr(child, "children") and slider not in child.children
-               and any(hasattr(part, "playing") for part in child.children))  # fmt: skip
-    play, reset = row.children[:2]
-    assert (play.value, play.max, play.playing) == (7, STEPS - 1, False)
-    play.playing, play.value = True, 8
-    assert slider.value == 8
-    assert "Step 8:" in panel.alt
-    slider.value = 12
-    assert play.value == 12
-    reset.click()
-    assert (play.playing, play.value, slider.value) == (False, 0, 0)
+    play, reset = panel.box.children[2].children[:2]
+
+    async def reach(step: int) -> None:
+        while slider.value < step:
+            await asyncio.sleep(0.001)
+
+    async def use() -> None:
+        play.value = True
+        assert play.description == "Pause"
+        await reach(9)
+        play.value = False
+        paused = slider.value
+        await asyncio.sleep(0.02)
+        assert (play.description, slider.value) == ("Play", paused)
+        play.value = True
+        await reach(STEPS - 1)
+        assert not play.value
+        play.value = True
+        assert slider.value == 0
+        await reach(2)
+        reset.click()
+        await asyncio.sleep(0.05)
+
+    asyncio.run(use())
+    assert (play.value, slider.value) == (False, 0)
     assert "Step 0:" in panel.alt
 
 

@@ -225,5 +225,5 @@ class Range:
         low, high = self.scene.range
         self.drawing.words(0, y + 13, name, "soft", 12)
         for exponent in exponents:
-            ink, width = ("strong", 2) if low < exponent <= high else ("warn", 4)
+            ink, width = ("black", 2) if low < exponent <= high else ("warn", 4)
             self.drawing.line([(self.x(exponent), y), (self.x(exponent), y + 16)], ink, width)
