@@ -1370,10 +1370,10 @@ def mean_along(x: np.ndarray, dims: tuple[int, ...]) -> np.ndarray:
 # $\langle\cdot\rangle$ for the mean over the group.
 #
 # - The mean moves by $d\mu = \langle dx\rangle$.
-# - The variance moves by $d\sigma^2 = 2\langle (x-\mu)\,dx\rangle$, so $dr = -\tfrac12 r^3\, d\sigma^2 = -r^2 \langle
-#   \hat x\, dx\rangle$. The $\varepsilon$ is in $r$ already.
-# - Together: $d\hat x = r\,(dx - d\mu) + (x-\mu)\,dr = r\,\bigl(dx - \langle dx\rangle - \hat x\,\langle \hat
-#   x\,dx\rangle\bigr)$.
+# - The variance moves by $d\sigma^2 = 2\langle (x-\mu)\,dx\rangle$, so
+#   $dr = -\tfrac12 r^3\, d\sigma^2 = -r^2 \langle \hat x\, dx\rangle$. The $\varepsilon$ is in $r$ already.
+# - Together: $d\hat x = r\,(dx - d\mu) + (x-\mu)\,dr$, which is
+#   $r\,\bigl(dx - \langle dx\rangle - \hat x\,\langle \hat x\,dx\rangle\bigr)$.
 #
 # Now turn it round. Each of the three terms treats $dx$ by a symmetric rule (do nothing; spread the mean; measure along
 # $\hat x$ and go along $\hat x$), so the gradient $g$ of $\hat x$ is treated by the very same rule:

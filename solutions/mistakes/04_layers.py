@@ -47,7 +47,7 @@ def torch_registry(arrays, torch):
     given, refused, kept = {}, [], []
     for line in arrays["script"].tolist():
         verb, name, kind = line.split()
-        if verb == "begin":
+        if verb == "run":
             module.__init__()
             continue
         value = makers[kind]()
@@ -68,7 +68,7 @@ def torch_registry(arrays, torch):
 class layers_registry:
     def oracle(arrays, torch):
         module, given, refused, _kept = torch_registry(arrays, torch)
-        names = sorted({line.split()[1] for line in arrays["script"].tolist() if not line.startswith("begin")})
+        names = sorted({line.split()[1] for line in arrays["script"].tolist() if not line.startswith("run")})
 
         def shown(value):
             return "None" if value is None else given[id(value)]

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
-import urllib.request
-
 import pytest
 from playwright.sync_api import expect
-from tornado.websocket import websocket_connect
 
 pytestmark = pytest.mark.browser
+
+# What a new terminal shows for a line, up to the end that the line itself prints.
+TYPED_IN_TERMINAL = """async line => {
+    const terminal = await (await fetch('/api/terminals', {method: 'POST'})).json();
+    const socket = new WebSocket(`ws://${location.host}/terminals/websocket/${terminal.name}`);
+    let shown = '';
+    return new Promise((resolve, reject) => {
+        socket.onerror = reject;
+        socket.onopen = () => socket.send(JSON.stringify(['stdin', line]));
+        socket.onmessage = event => {
+            const [kind, text] = JSON.parse(event.data);
+            shown += kind === 'stdout' ? text : '';
+            if (shown.includes('the-42-end')) { socket.close(); resolve(shown); }
+        };
+    });
+}"""
 
 
 def test_a_learner_sees_nothing_of_nbgrader(lab):
@@ -22,22 +33,7 @@ def test_a_learner_sees_nothing_of_nbgrader(lab):
     expect(lab.page.get_by_title("Create Assignment")).to_have_count(0)
 
 
-def test_the_terminal_finds_the_commands(server):
-    said = asyncio.run(typed_in_terminal(server, "command -v autograder; echo the-$((40 + 2))-end"))
+def test_the_terminal_finds_the_commands(lab):
+    lab.page.goto(f"{lab.address}/lab")
+    said = lab.page.evaluate(TYPED_IN_TERMINAL, "command -v autograder; echo the-$((40 + 2))-end\r")
     assert "/autograder" in said
-
-
-async def typed_in_terminal(server: str, line: str) -> str:
-    """What a new terminal shows for a line, up to the end that the line itself prints."""
-    with urllib.request.urlopen(urllib.request.Request(f"{server}/api/terminals", method="POST")) as answer:
-        name = json.loads(answer.read())["name"]
-    socket = await websocket_connect(f"ws{server.removeprefix('http')}/terminals/websocket/{name}")
-    await socket.write_message(json.dumps(["stdin", line + "\r"]))
-    shown = ""
-    while "the-42-end" not in shown:
-        kind, *rest = json.loads(await asyncio.wait_for(socket.read_message(), 60))
-        shown += rest[0] if kind == "stdout" else ""
-    socket.close()
-    while await socket.read_message() is not None:
-        pass  # until the server has closed its end too
-    return shown

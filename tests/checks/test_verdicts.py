@@ -110,7 +110,7 @@ SITUATIONS = {
         find("start-dot-loop"),
         (),
         17,
-        trouble="The cell of `dot_loop` is missing: `autograder fresh 00` puts an untouched copy beside yours.",
+        trouble="the cell of `dot_loop` is missing: `autograder fresh 00` puts an untouched copy beside yours",
     ),
     "builds-on-unproven": lambda: replace(on_matrices(lambda a, b: -right(a, b)), unproven=("0.1 dot_loop", "0.2 dot")),
 }

@@ -6,7 +6,7 @@ from autograder.checks.exercise import Exercise
 from autograder.checks.exercises import layers_probes as probes
 from autograder.checks.exercises import layers_trees as trees
 
-BEGIN = "begin - -"
+BEGIN = "run __init__ now"
 TWO_LAYERS = (
     *("m0 _modules first m1", "m0 _modules second m2"),
     *("m1 _parameters weight 0", "m1 _parameters bias 1", "m2 _parameters weight 2", "m2 _parameters bias 3"),

@@ -47,7 +47,7 @@ def probe_registry(target, arrays, framework):
     refused, kept = [], []
     for line, x in zip(arrays["script"].tolist(), arrays["values"].tolist(), strict=True):
         verb, name, kind = line.split()
-        if verb == "begin":
+        if verb == "run":
             registry.__init__()
             continue
         value = makers[kind](x)
@@ -56,7 +56,7 @@ def probe_registry(target, arrays, framework):
             given[id(value)] = f"{kind} {len(kept)}"
         refused.append(attempt(registry, verb, name, value))
     found = {home.strip("_"): shelf(vars(registry).get(home, {}), given) for home in HOMES}
-    names = sorted({line.split()[1] for line in arrays["script"].tolist() if not line.startswith("begin")})
+    names = sorted({line.split()[1] for line in arrays["script"].tolist() if not line.startswith("run")})
     plain = {name: value for name, value in vars(registry).items() if name in names}
     return {
         "refused with": lines(refused),
@@ -96,7 +96,7 @@ def inputs_registry(rng, *script):
 
 
 def draw_registry(rng):
-    script = ["begin - -", "buffer a tensor", "buffer c none"]
+    script = ["run __init__ now", "buffer a tensor", "buffer c none"]
     for _ in range(int(rng.integers(5, 10))):
         kind = rng.choice(["parameter", "tensor", "module", "none", "number"])
         script.append(f"set {rng.choice(list('abcd'))} {kind}")

@@ -157,9 +157,7 @@ def test_kl_div(reduction, log_target):
 
 def test_kl_div_from_a_probability_of_zero():
     x, q = both(np.log([[0.3, 0.7]])), np.array([[0.0, 1.0]])
-    agree_backward(
-        F.kl_div(x[0], ours(q), reduction="sum"), TF.kl_div(x[1], torch.from_numpy(q), reduction="sum"), [x]
-    )
+    agree_backward(F.kl_div(x[0], ours(q), reduction="sum"), TF.kl_div(x[1], torch.from_numpy(q), reduction="sum"), [x])
 
 
 MODULES = [
