@@ -33,7 +33,7 @@ class GradientFlow(Frame):
 
     title = "Gradient flow"
     caption = (
-        "Choose a preset or set the network yourself, then let it train with the play button, pause it, or go step by "
+        "Choose a preset or set the network yourself, then let it train with Play, pause it, or go step by "
         "step. Each line on the left is the gradient norm of one layer, each row on the right the magnitudes of its "
         "gradient at this step. Watch how the norm changes from the output back to layer 1, and what one other choice "
         "(activation, initialisation, layer norm, residual) makes of it."

@@ -35,7 +35,7 @@ class OptimizerPaths(Frame):
 
     title = "Optimizer paths"
     caption = (
-        "Choose a preset or set the rates and the momentum yourself, then let the four go with the play button, or go "
+        "Choose a preset or set the rates and the momentum yourself, then let the four go with Play, or go "
         "step by step. The letters show where each is: S for SGD, M for SGD with momentum, R for RMSprop, A for "
         "Adam. Watch who bounces between walls, who creeps along the floor, who is last to leave the saddle, and at "
         "which rate a path leaves the picture for good."
