@@ -27,6 +27,7 @@ import matplotlib.pyplot as plt
 
 import gradwright
 from autograder import check
+from gradwright.widgets import gradient_flow
 
 gradwright.chapter(4)
 
@@ -2486,6 +2487,13 @@ for kind, flow in flows.items():
 # %% [markdown]
 # Around a half is healthy. A layer at 100 % is dead, and everything in front of it with it.
 #
+# **Look.** Press *Play* under *vanishing sigmoid*, then change one choice at a time until every layer is flowing, and
+# see in *dead ReLU* at which step the last layer dies.
+
+# %% widget="gradient-flow-explorer"
+gradient_flow(preset="vanishing sigmoid")
+
+# %% [markdown]
 # ## In PyTorch
 #
 # The same tree, under the same names: state dicts of the two load into one another, parameters come in the same order,

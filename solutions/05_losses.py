@@ -27,6 +27,7 @@ import matplotlib.pyplot as plt
 
 import gradwright
 from autograder import check
+from gradwright.widgets import softmax_temperature
 
 gradwright.chapter(5)
 
@@ -197,6 +198,13 @@ for axes, temperature in zip(panels, (0.3, 1, 5), strict=True):
 panels[0].set_ylabel("probability")
 panels[1].set_xlabel("logit")
 panels[0].set_ylim(0, 1.1)
+
+# %% [markdown]
+# **Look.** Move *T* and see the bars sharpen and flatten, then raise *c* until the naive formula breaks: at which logit
+# does float32 give up, and at which float16?
+
+# %% widget="softmax-temperature"
+softmax_temperature(preset="overflow in float16")
 
 # %% [markdown]
 # ## Cross entropy

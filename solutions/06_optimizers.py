@@ -33,6 +33,7 @@ import gradwright
 from autograder import check
 from gradwright import nn
 from gradwright.nn import functional as F
+from gradwright.widgets import optimizer_paths
 
 gradwright.chapter(6)
 
@@ -390,6 +391,13 @@ def adamw_step(
 
 # %% check="optimizers-adamw"
 check("optimizers-adamw", adamw_step)
+
+# %% [markdown]
+# **Look.** Press *Play* on each surface, and see who crosses the valley first, who is last to leave the saddle, and how
+# far RMSprop jumps in its very first step: why tenfold the rate, and why does Adam not?
+
+# %% widget="optimizer-paths"
+optimizer_paths(preset="valley")
 
 # %% [markdown]
 # ## Groups, and who moves

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 from xml.etree import ElementTree
 
 import pytest
@@ -76,8 +77,8 @@ def test_nothing_is_drawn_outside_the_sheet(name: str, preset: str) -> None:
 
 
 def test_every_step_of_every_preset_is_another_picture(widget: type[Frame]) -> None:
-    (walk,) = [control.name for control in widget.controls if isinstance(control, Steps)]
-    for preset in widget.presets:
+    walks = [control.name for control in widget.controls if isinstance(control, Steps)]
+    for walk, preset in product(walks, widget.presets):
         steps = widget.static(preset=preset).steps
         assert len({widget.static(preset=preset, **{walk: n}).html() for n in range(steps)}) == steps
 

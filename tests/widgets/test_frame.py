@@ -126,6 +126,14 @@ def test_the_list_of_presets_follows_the_controls() -> None:
     assert panel.choice.value == "long"
 
 
+def test_a_slider_that_the_page_rounds_stays_at_its_preset() -> None:
+    panel = Wave(height=0.7).panel
+    panel.controls["height"].value = 1.9999999999999998
+    assert panel.choice.value == "high"
+    panel.controls["height"].value = 0.30000000000000004
+    assert panel.values["height"] == 0.3
+
+
 def test_an_input_that_cannot_be_drawn_is_said_and_the_picture_stays() -> None:
     panel = Word().panel
     picture = panel.view.value

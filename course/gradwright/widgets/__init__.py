@@ -6,13 +6,25 @@ from importlib import import_module
 
 _WIDGETS = {
     "broadcasting_explorer": ("broadcasting", "BroadcastingExplorer"),
+    "gradient_flow": ("flow", "GradientFlow"),
     "graph_viewer": ("viewer", "GraphViewer"),
     "jacobian_view": ("jacobian", "JacobianView"),
+    "optimizer_paths": ("paths", "OptimizerPaths"),
+    "softmax_temperature": ("temperature", "SoftmaxTemperature"),
     "stride_explorer": ("strides", "StrideExplorer"),
     "visit_counter": ("visits", "VisitCounter"),
 }
 
-__all__ = ["broadcasting_explorer", "graph_viewer", "jacobian_view", "stride_explorer", "visit_counter"]
+__all__ = [
+    "broadcasting_explorer",
+    "gradient_flow",
+    "graph_viewer",
+    "jacobian_view",
+    "optimizer_paths",
+    "softmax_temperature",
+    "stride_explorer",
+    "visit_counter",
+]
 
 
 def __getattr__(name: str) -> object:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,11 +12,13 @@ from autograder.errors import BadInput
 if TYPE_CHECKING:
     from ipywidgets import DOMWidget, ValueWidget
 
-__all__ = ["Choice", "Control", "Count", "Slider", "Steps", "Text"]
+__all__ = ["Choice", "Control", "Count", "Run", "Slider", "Steps", "Text"]
 
 # A label is never cut short, and a row of controls breaks where the window is narrow.
 UNCUT = {"description_width": "initial"}
 ROW = {"flex_flow": "row wrap", "grid_gap": "2px 14px"}
+# Seconds between two steps of a walk that goes on by itself: long enough to see each.
+TICK = 0.25
 
 
 @dataclass(frozen=True)
@@ -75,7 +79,8 @@ class Choice(Control):
     def build(self, value: object) -> ValueWidget:
         from ipywidgets import Dropdown
 
-        return Dropdown(options=self.options, value=value, description=self.label, style=UNCUT)
+        layout = {"width": "auto"}
+        return Dropdown(options=self.options, value=value, description=self.label, style=UNCUT, layout=layout)
 
 
 @dataclass(frozen=True)
@@ -153,3 +158,51 @@ class Steps(Control):
     def follow(self, widget: ValueWidget, steps: int) -> None:
         """Fit the slider to the picture. A slider needs two places to stand, so with fewer steps it is switched off."""
         widget.max, widget.disabled = max(steps - 1, 1), steps < 2
+
+
+@dataclass(frozen=True)
+class Run(Steps):
+    """A walk that also goes on by itself until it is paused or at its end, and begins anew on request."""
+
+    def dress(self, widget: ValueWidget) -> DOMWidget:
+        from ipywidgets import Button, HBox
+
+        player = Player(widget)
+        reset = Button(description="Reset", tooltip=f"{self.label} 0", layout={"width": "auto"})
+        reset.on_click(lambda _: player.begin_anew())
+        return HBox([player.button, reset, super().dress(widget)], layout=ROW)
+
+
+class Player:
+    """Moves a slider on while its button is down; the page stays free between two steps."""
+
+    def __init__(self, widget: ValueWidget) -> None:
+        from ipywidgets import ToggleButton
+
+        self.widget = widget
+        self.button = ToggleButton(description="Play", layout={"width": "84px"})
+        self.button.observe(self._pressed, "value")
+        self._next: asyncio.TimerHandle | None = None
+
+    def begin_anew(self) -> None:
+        self.button.value, self.widget.value = False, self.widget.min
+
+    def _pressed(self, change: Mapping[str, object]) -> None:
+        self.button.description = "Pause" if change["new"] else "Play"
+        if self._next is not None:
+            self._next.cancel()
+        if not change["new"]:
+            return
+        if self.widget.value == self.widget.max:
+            self.widget.value = self.widget.min
+        self._wait()
+
+    def _wait(self) -> None:
+        self._next = asyncio.get_running_loop().call_later(TICK, self._go_on)
+
+    def _go_on(self) -> None:
+        self.widget.value = min(self.widget.value + 1, self.widget.max)
+        if self.widget.value == self.widget.max:
+            self.button.value = False
+        else:
+            self._wait()

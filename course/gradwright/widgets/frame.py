@@ -112,7 +112,9 @@ class Panel:
 
     @property
     def values(self) -> dict[str, object]:
-        return {name: widget.value for name, widget in self.controls.items()}
+        """By name. The page returns a slider's 0.07 as 0.07000000000000001, which would be nobody's preset."""
+        values = {name: widget.value for name, widget in self.controls.items()}
+        return {name: round(value, 9) if isinstance(value, float) else value for name, value in values.items()}
 
     def _lay_out(self) -> DOMWidget:
         from ipywidgets import HTML, Dropdown, HBox, VBox

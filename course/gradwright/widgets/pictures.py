@@ -104,6 +104,8 @@ INKS = {
     "none": Ink("none", "none"),
     "blue": Ink("#2A86C0", "#0072B2"),
     "orange": Ink("#D55E00", "#D55E00"),
+    "green": Ink("#009E73", "#009E73"),
+    "pink": Ink("#CC79A7", "#CC79A7"),
 }
 
 
