@@ -340,6 +340,11 @@ class Strided:
         """The one door: every method calls its function here, with tensors as inputs and the rest as options."""
         return function(*inputs, **options)
 
+    def refuse_other_door(self, kind: "type[Strided]") -> None:
+        """Raise where tensors of `kind`, made in another chapter, have another door: ours would forget what it does."""
+        if kind.apply is not type(self).apply:
+            raise TypeError("tensors of two chapters do not mix: make both with tensor() of the later chapter")
+
     @property
     def ndim(self) -> int:
         """How many axes there are."""
@@ -517,6 +522,8 @@ class Arithmetic:
                     raise TypeError("an array and a tensor do not mix: make it a tensor first, as in tensor(array)")
                 return NotImplemented
             other = self.number(other)
+        elif type(other) is not type(self):
+            self.refuse_other_door(type(other))
         return self.apply(function, other, self) if swapped else self.apply(function, self, other)
 
     def number(self, value: int | float) -> Self:
@@ -680,6 +687,8 @@ class Reductions:
             raise ValueError(f"matmul needs an axis to sum over: shapes {self.shape} and {other.shape}, use * instead")
         if self.dtype != other.dtype:
             raise TypeError(f"matmul of {self.dtype} and {other.dtype}: convert one of them first, as in x.to(y.dtype)")
+        if type(other) is not type(self):
+            self.refuse_other_door(type(other))
         if self.ndim == 1 or other.ndim == 1:
             return self.with_vector(other)
         return self.apply(matmul, self, other)

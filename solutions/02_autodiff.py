@@ -29,6 +29,7 @@ import matplotlib.pyplot as plt
 
 import gradwright
 from autograder import check
+from gradwright.widgets import graph_viewer, visit_counter
 
 gradwright.chapter(2)
 
@@ -515,8 +516,9 @@ class MatMul(Operation, of=plain.matmul):
             grad = grad.copy()  # comes from a sum, and BLAS reads no stride of 0
         if self.stacked is None:
             return matmul_gradients(grad, a, b)
-        rows = grad.reshape(-1, grad.shape[-1])
-        grad_a, grad_b = matmul_gradients(rows, None if a is None else a.reshape(len(rows), a.shape[-1]), b)
+        count = plain.prod(self.stacked[:-1])  # not -1: with an axis of size 0 it would stand for any number
+        rows = None if a is None else a.reshape(count, self.stacked[-1])
+        grad_a, grad_b = matmul_gradients(grad.reshape(count, grad.shape[-1]), rows, b)
         return None if grad_a is None else grad_a.reshape(self.stacked), grad_b
 
 
@@ -719,6 +721,8 @@ class Gradients:
                         x.refresh()
                     if x._requires_grad:
                         target, needed = x._grad_fn or x, True
+                elif isinstance(x, plain.Strided):
+                    x.refuse_other_door(Tensor)
                 targets.append(target)
             if needed:
                 return record(function, inputs, options, targets)
@@ -1280,6 +1284,15 @@ for _ in range(3_000):
 backward_by_recursion(y.grad_fn, np.array(1.0), counting([]))
 
 # %% [markdown]
+# **Look.** The widget walks back through a row of diamonds in two ways at once. The upper walk is yours. The lower one
+# you are about to write; ask yourself how it knows when to wait. Both walks go forward together, one visit a step; one
+# more diamond makes recursion twice as long and topological order 3 visits longer. Add diamonds, and predict both
+# counts. Then watch how many calls are open at once: that is the stack which the long chain has overflowed.
+
+# %% widget="visit-counter"
+visit_counter(preset="three diamonds", visit=12)
+
+# %% [markdown]
 # Thirty additions would take a billion visits, and a residual network has a path for each subset of its blocks. The
 # cure is to **wait**. A gradient that arrives at a node may be passed on at once, or it can be added to the others that
 # are still to come, and be passed on once. Since a sum goes through every formula as its parts would, the result is the
@@ -1410,6 +1423,15 @@ def walk(root: Any, grad: np.ndarray, visit: Callable) -> None:
 
 # %% check="autodiff-walk"
 check("autodiff-walk", walk)
+
+# %% [markdown]
+# **Look.** Here is your walk, one node at a time, by button or arrow key. The result is at the top and its gradient
+# flows down; watch where two arrows meet: that node waits until both gradients are there. Preset *diamond* shows the
+# wait and the sum, *reuse* a leaf that gets three gradients, *broadcast bias* your `unbroadcast` at work. *Detached
+# branch* is the team's loss: find the edge that carries nothing.
+
+# %% widget="graph-viewer"
+graph_viewer(preset="diamond", step=2)
 
 # %% [markdown]
 # The work at one node is given. `send` turns the results of a `backward` into pairs: each gradient is summed to the
@@ -1581,6 +1603,12 @@ w = tensor(np.array([[0.2, -0.4], [0.1, 0.3]]), requires_grad=True)
 loss_of_weights(w).backward()
 print(w.grad.array)
 print(numerical_gradient(lambda array: loss_of_weights(tensor(array)).item(), w.array))
+
+# %% [markdown]
+# The viewer takes any tensor of yours too. It leaves `.grad` alone and frees nothing, so look as often as you like:
+
+# %%
+graph_viewer(loss_of_weights(w))
 
 # %% [markdown]
 # And depth no longer hurts:

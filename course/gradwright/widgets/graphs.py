@@ -70,7 +70,7 @@ class Graph:
 
     def arrivals(self, node: int) -> int:
         """How many gradients a node gets."""
-        return max(sum(target == node for _, target in self.edges), node == 0)
+        return max(sum(target == node for _, target in self.edges), int(node == 0))
 
 
 def graph_of_notebook(tensor: Any) -> Graph:
