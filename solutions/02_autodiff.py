@@ -507,7 +507,7 @@ class MatMul(Operation, of=plain.matmul):
 
     def forward(self, a: plain.Tensor, b: plain.Tensor) -> plain.Tensor:
         self.save(a if b.requires_grad else None, b if a.requires_grad else None)
-        self.stacked = a.shape if b.ndim == 2 < a.ndim else None
+        self.stacked = a.shape if len(b.shape) == 2 < len(a.shape) else None
         return plain.matmul(a, b)
 
     def backward(self, grad: np.ndarray) -> tuple:
@@ -717,7 +717,8 @@ class Gradients:
             for x in inputs:
                 target = None
                 if isinstance(x, Tensor):
-                    if x._base is not None:
+                    base = x._base
+                    if base is not None and base._writes != x._seen:
                         x.refresh()
                     if x._requires_grad:
                         target, needed = x._grad_fn or x, True
@@ -731,7 +732,8 @@ class Gradients:
     @property
     def requires_grad(self) -> bool:
         """Whether operations on this tensor are recorded. Set it on leaves of floats alone."""
-        if self._base is not None:
+        base = self._base
+        if base is not None and base._writes != self._seen:
             self.refresh()
         return self._requires_grad
 
@@ -752,7 +754,8 @@ class Gradients:
     @property
     def grad_fn(self) -> Operation | None:
         """The operation that made this tensor; None for a leaf."""
-        if self._base is not None:
+        base = self._base
+        if base is not None and base._writes != self._seen:
             self.refresh()
         return self._grad_fn
 
@@ -864,16 +867,16 @@ class Writes:
 
     def see(self, shape: Sequence[int], strides: Sequence[int], offset: int) -> Self:
         view = plain.Tensor.see(self, shape, strides, offset)
-        view._base = base = self if self._base is None else self._base
-        view._seen = base._writes
+        base = self._base
+        if base is None:
+            base = self
+        view._base, view._seen = base, base._writes
         return view
 
     def refresh(self) -> None:
         """Bring a view's history up to date, after its base was changed through another tensor."""
-        base = self._base
-        if self._seen != base._writes:
-            self._seen = base._writes
-            self.follow(Window.between(base, self))
+        self._seen = self._base._writes
+        self.follow(Window.between(self._base, self))
 
     def follow(self, operation: Operation) -> None:
         """From now on, this tensor is what `operation` made."""
