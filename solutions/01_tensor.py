@@ -340,6 +340,11 @@ class Strided:
         """The one door: every method calls its function here, with tensors as inputs and the rest as options."""
         return function(*inputs, **options)
 
+    def refuse_other_door(self, kind: "type[Strided]") -> None:
+        """Raise where tensors of `kind`, made in another chapter, have another door: ours would forget what it does."""
+        if kind.apply is not type(self).apply:
+            raise TypeError("tensors of two chapters do not mix: make both with tensor() of the later chapter")
+
     @property
     def ndim(self) -> int:
         """How many axes there are."""
@@ -517,6 +522,8 @@ class Arithmetic:
                     raise TypeError("an array and a tensor do not mix: make it a tensor first, as in tensor(array)")
                 return NotImplemented
             other = self.number(other)
+        elif type(other) is not type(self):
+            self.refuse_other_door(type(other))
         return self.apply(function, other, self) if swapped else self.apply(function, self, other)
 
     def number(self, value: int | float) -> Self:
@@ -676,11 +683,14 @@ class Reductions:
         """The product over the last axis of self and the last but one of other; a vector is lent an axis of size 1."""
         if not isinstance(other, Strided):
             return NotImplemented
-        if not (self.ndim and other.ndim):
+        left, right = len(self.shape), len(other.shape)
+        if not (left and right):
             raise ValueError(f"matmul needs an axis to sum over: shapes {self.shape} and {other.shape}, use * instead")
         if self.dtype != other.dtype:
             raise TypeError(f"matmul of {self.dtype} and {other.dtype}: convert one of them first, as in x.to(y.dtype)")
-        if self.ndim == 1 or other.ndim == 1:
+        if type(other) is not type(self):
+            self.refuse_other_door(type(other))
+        if left == 1 or right == 1:
             return self.with_vector(other)
         return self.apply(matmul, self, other)
 
@@ -968,10 +978,11 @@ def permute(t: Tensor, dims: tuple[int, ...]) -> Tensor:
     PyTorch: Tensor.permute
     """
     ### BEGIN SOLUTION
-    axes = [dim + t.ndim if dim < 0 else dim for dim in dims]
-    if sorted(axes) != list(range(t.ndim)):
-        raise ValueError(f"dims {tuple(dims)} do not name each of the {t.ndim} axes of shape {t.shape} once")
-    return t.see([t.shape[axis] for axis in axes], [t.strides[axis] for axis in axes], t.offset)
+    shape, strides, n = t.shape, t.strides, len(t.shape)
+    axes = [dim + n if dim < 0 else dim for dim in dims]
+    if sorted(axes) != list(range(n)):
+        raise ValueError(f"dims {tuple(dims)} do not name each of the {n} axes of shape {shape} once")
+    return t.see([shape[axis] for axis in axes], [strides[axis] for axis in axes], t.offset)
     ### END SOLUTION
 
 

@@ -29,6 +29,7 @@ import matplotlib.pyplot as plt
 
 import gradwright
 from autograder import check
+from gradwright.widgets import graph_viewer, visit_counter
 
 gradwright.chapter(2)
 
@@ -506,7 +507,7 @@ class MatMul(Operation, of=plain.matmul):
 
     def forward(self, a: plain.Tensor, b: plain.Tensor) -> plain.Tensor:
         self.save(a if b.requires_grad else None, b if a.requires_grad else None)
-        self.stacked = a.shape if b.ndim == 2 < a.ndim else None
+        self.stacked = a.shape if len(b.shape) == 2 < len(a.shape) else None
         return plain.matmul(a, b)
 
     def backward(self, grad: np.ndarray) -> tuple:
@@ -515,8 +516,9 @@ class MatMul(Operation, of=plain.matmul):
             grad = grad.copy()  # comes from a sum, and BLAS reads no stride of 0
         if self.stacked is None:
             return matmul_gradients(grad, a, b)
-        rows = grad.reshape(-1, grad.shape[-1])
-        grad_a, grad_b = matmul_gradients(rows, None if a is None else a.reshape(len(rows), a.shape[-1]), b)
+        count = plain.prod(self.stacked[:-1])  # not -1: with an axis of size 0 it would stand for any number
+        rows = None if a is None else a.reshape(count, self.stacked[-1])
+        grad_a, grad_b = matmul_gradients(grad.reshape(count, grad.shape[-1]), rows, b)
         return None if grad_a is None else grad_a.reshape(self.stacked), grad_b
 
 
@@ -715,10 +717,13 @@ class Gradients:
             for x in inputs:
                 target = None
                 if isinstance(x, Tensor):
-                    if x._base is not None:
+                    base = x._base
+                    if base is not None and base._writes != x._seen:
                         x.refresh()
                     if x._requires_grad:
                         target, needed = x._grad_fn or x, True
+                elif isinstance(x, plain.Strided):
+                    x.refuse_other_door(Tensor)
                 targets.append(target)
             if needed:
                 return record(function, inputs, options, targets)
@@ -727,7 +732,8 @@ class Gradients:
     @property
     def requires_grad(self) -> bool:
         """Whether operations on this tensor are recorded. Set it on leaves of floats alone."""
-        if self._base is not None:
+        base = self._base
+        if base is not None and base._writes != self._seen:
             self.refresh()
         return self._requires_grad
 
@@ -748,7 +754,8 @@ class Gradients:
     @property
     def grad_fn(self) -> Operation | None:
         """The operation that made this tensor; None for a leaf."""
-        if self._base is not None:
+        base = self._base
+        if base is not None and base._writes != self._seen:
             self.refresh()
         return self._grad_fn
 
@@ -860,16 +867,16 @@ class Writes:
 
     def see(self, shape: Sequence[int], strides: Sequence[int], offset: int) -> Self:
         view = plain.Tensor.see(self, shape, strides, offset)
-        view._base = base = self if self._base is None else self._base
-        view._seen = base._writes
+        base = self._base
+        if base is None:
+            base = self
+        view._base, view._seen = base, base._writes
         return view
 
     def refresh(self) -> None:
         """Bring a view's history up to date, after its base was changed through another tensor."""
-        base = self._base
-        if self._seen != base._writes:
-            self._seen = base._writes
-            self.follow(Window.between(base, self))
+        self._seen = self._base._writes
+        self.follow(Window.between(self._base, self))
 
     def follow(self, operation: Operation) -> None:
         """From now on, this tensor is what `operation` made."""
@@ -1280,6 +1287,15 @@ for _ in range(3_000):
 backward_by_recursion(y.grad_fn, np.array(1.0), counting([]))
 
 # %% [markdown]
+# **Look.** The widget walks back through a row of diamonds in two ways at once. The upper walk is yours. The lower one
+# you are about to write; ask yourself how it knows when to wait. Both walks go forward together, one visit a step; one
+# more diamond makes recursion twice as long and topological order 3 visits longer. Add diamonds, and predict both
+# counts. Then watch how many calls are open at once: that is the stack which the long chain has overflowed.
+
+# %% widget="visit-counter"
+visit_counter(preset="three diamonds", visit=12)
+
+# %% [markdown]
 # Thirty additions would take a billion visits, and a residual network has a path for each subset of its blocks. The
 # cure is to **wait**. A gradient that arrives at a node may be passed on at once, or it can be added to the others that
 # are still to come, and be passed on once. Since a sum goes through every formula as its parts would, the result is the
@@ -1410,6 +1426,15 @@ def walk(root: Any, grad: np.ndarray, visit: Callable) -> None:
 
 # %% check="autodiff-walk"
 check("autodiff-walk", walk)
+
+# %% [markdown]
+# **Look.** Here is your walk, one node at a time, by button or arrow key. The result is at the top and its gradient
+# flows down; watch where two arrows meet: that node waits until both gradients are there. Preset *diamond* shows the
+# wait and the sum, *reuse* a leaf that gets three gradients, *broadcast bias* your `unbroadcast` at work. *Detached
+# branch* is the team's loss: find the edge that carries nothing.
+
+# %% widget="graph-viewer"
+graph_viewer(preset="diamond", step=2)
 
 # %% [markdown]
 # The work at one node is given. `send` turns the results of a `backward` into pairs: each gradient is summed to the
@@ -1581,6 +1606,12 @@ w = tensor(np.array([[0.2, -0.4], [0.1, 0.3]]), requires_grad=True)
 loss_of_weights(w).backward()
 print(w.grad.array)
 print(numerical_gradient(lambda array: loss_of_weights(tensor(array)).item(), w.array))
+
+# %% [markdown]
+# The viewer takes any tensor of yours too. It leaves `.grad` alone and frees nothing, so look as often as you like:
+
+# %%
+graph_viewer(loss_of_weights(w))
 
 # %% [markdown]
 # And depth no longer hurts:

@@ -2239,7 +2239,8 @@ def softmax(t: plain.Tensor, dim: int) -> plain.Tensor:
     """exp(x) divided by its sum along an axis. The largest element is taken out first, so that nothing overflows."""
     x, dims = t.array, plain.dims_of(dim, t.ndim)
     with np.errstate(invalid="ignore"):  # a row of -inf alone is nan, as in PyTorch
-        p = np.exp(x - np.maximum.reduce(x, dims, keepdims=True, initial=-np.inf))
+        p = np.asarray(x - np.maximum.reduce(x, dims, keepdims=True, initial=-np.inf))
+        np.exp(p, out=p)
         p /= sum_along(p, dims)
     return t.new(p)
 

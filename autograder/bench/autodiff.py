@@ -1,6 +1,6 @@
 """One step, forward and backward, of two small networks on the engine, against the same step by hand in NumPy.
 
-relu, softmax and cross entropy are operations of one piece each, as later chapters have them.
+Softmax is chapter 03's; relu and cross entropy are operations of one piece too, as later chapters have them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from autograder.bench.harness import BASE, OURS, Comparison
 from autograder.bench.rivals import rival
-from gradwright.chapters import autodiff
+from gradwright.chapters import autodiff, operations
 
 __all__ = ["RIVALS", "comparisons"]
 
@@ -45,21 +45,6 @@ class Relu(autodiff.Operation, of=relu):
     def backward(self, grad: np.ndarray) -> np.ndarray:
         (out,) = self.saved
         return grad * (out > 0)
-
-
-def softmax(t: Any) -> Any:
-    return t.new(softmax_of(t.array))
-
-
-class Softmax(autodiff.Operation, of=softmax):
-    def forward(self, t: Any) -> Any:
-        out = softmax(t)
-        self.save(out)
-        return out
-
-    def backward(self, grad: np.ndarray) -> np.ndarray:
-        (out,) = self.saved
-        return softmax_backward(grad, out)
 
 
 def cross_entropy(logits: Any, labels: np.ndarray) -> Any:
@@ -216,7 +201,7 @@ def attention_here(x: np.ndarray, weights: list[np.ndarray], scale: np.float32) 
     def step() -> list[Any]:
         q, k, v = ((leaves[0] @ w).view(APART).permute(0, 2, 1, 3) for w in leaves[1:4])
         scores = (q @ k.mT) * scale
-        o = scores.apply(softmax, scores) @ v
+        o = scores.apply(operations.softmax, scores, dim=-1) @ v
         return gradients((o.permute(0, 2, 1, 3).reshape(TOGETHER) @ leaves[4]).sum(), leaves)
 
     return step

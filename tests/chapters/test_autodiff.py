@@ -8,6 +8,7 @@ import weakref
 import numpy as np
 import pytest
 
+from gradwright.chapters import tensor as plain
 from gradwright.chapters.autodiff import (
     Operation,
     arange,
@@ -324,3 +325,19 @@ def test_a_loss_keeps_no_activations_after_backward():
     del h
     assert saved() is None
     assert loss.grad_fn.kept == ()
+
+
+def test_a_stack_without_matrices_has_a_gradient_of_nothing():
+    for shape in ((0, 2, 3), (2, 0, 3), (2, 3, 0)):
+        a = tensor(np.zeros(shape), requires_grad=True)
+        w = tensor(np.ones((shape[-1], 4)), requires_grad=True)
+        (a @ w).sum().backward()
+        assert (a.grad.shape, w.grad.tolist()) == (shape, [[0] * 4] * shape[-1])
+
+
+@pytest.mark.parametrize("mix", [lambda a, b: a * b, lambda a, b: a - b, lambda a, b: a @ b, lambda a, b: a.add(b)])
+def test_a_tensor_of_chapter_01_never_drops_a_gradient_silently(mix):
+    before, now = plain.tensor([[1.0]]), tensor([[2.0]], requires_grad=True)
+    for pair in ((before, now), (now, before)):
+        with pytest.raises(TypeError, match="tensors of two chapters do not mix"):
+            mix(*pair)

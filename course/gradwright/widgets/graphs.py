@@ -70,12 +70,12 @@ class Graph:
 
     def arrivals(self, node: int) -> int:
         """How many gradients a node gets."""
-        return max(sum(target == node for _, target in self.edges), node == 0)
+        return max(sum(target == node for _, target in self.edges), int(node == 0))
 
 
 def graph_of_notebook(tensor: Any) -> Graph:
     """The graph behind a tensor, with the names that its parts have in the notebook."""
-    for name in ("requires_grad", "grad_fn", "grad"):
+    for name in ("requires_grad", "grad_fn"):
         if isinstance(tensor, str) or not hasattr(tensor, name):
             what = repr(tensor)[:60]
             raise BadInput(f"{what} is not a Tensor: give graph_viewer the result of a calculation, or preset='reuse'.")
