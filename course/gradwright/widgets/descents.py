@@ -8,6 +8,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from .pictures import new_figure
+
 __all__ = ["METHODS", "STEPS", "SURFACES", "Surface", "contours", "walked"]
 
 STEPS = 80
@@ -131,10 +133,8 @@ def walked(surface: str, method: str, plain: float, adaptive: float, momentum: f
 @lru_cache(maxsize=8)
 def contours(surface: str) -> Sequence[np.ndarray]:
     """Lines of equal height within the window, each (points, 2)."""
-    from contourpy import contour_generator
-
     ground = SURFACES[surface]
     x, y = (np.linspace(low, high, 121) for low, high in zip(ground.low, ground.high, strict=True))
     heights = ground.value(*np.meshgrid(x, y)) - ground.bottom
-    found = contour_generator(x, y, heights, line_type="Separate")
-    return [line for level in ground.levels for line in found.lines(level)]
+    found = new_figure().add_subplot().contour(x, y, heights, levels=ground.levels)
+    return [line for lines in found.allsegs for line in lines if len(line)]
