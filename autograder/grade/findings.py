@@ -37,6 +37,8 @@ class Finding:
     """The judge's word on one exercise."""
 
     exercise: Exercise
+    worth: float
+    """Points that it can earn."""
     ruling: Ruling
     points: float | None
     """None where a human has to look."""
@@ -68,8 +70,8 @@ class Finding:
             yield "hidden", self.summary(self.hidden)
         if self.broken:
             yield "before", self.on_top()
-        if self.points and self.points < self.exercise.points:
-            yield "points", f"{self.points:g} of {self.exercise.points}, for the cases that are right"
+        if self.points and self.points < self.worth:
+            yield "points", f"{self.points:g} of {self.worth:g}, for the cases that are right"
 
     def summary(self, hidden: Verdict) -> str:
         """Hidden cases in words."""
@@ -95,7 +97,7 @@ class Finding:
             shown.append(
                 {"output_type": "error", "ename": "CheckFailed", "evalue": said, "traceback": [f"CheckFailed: {said}"]}
             )
-        elif self.points is not None and self.points < self.exercise.points:
+        elif self.points is not None and self.points < self.worth:
             number = {"text/plain": f"{self.points:g}"}
             shown.append({"output_type": "execute_result", "data": number, "metadata": {}, "execution_count": None})
         return shown

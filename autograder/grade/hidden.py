@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import hmac
 import importlib
+import math
 import os
 import secrets
+from fractions import Fraction
 from functools import cache
 from typing import Any
 
@@ -25,8 +27,8 @@ from gradwright._framework import limited
 from gradwright._loader import read_source
 
 LENGTH = 32
-HALF = 2
-"""Whoever is right in fewer cases than one of so many earns nothing: some cases are right by doing nothing."""
+LEAST = Fraction(1, 2)
+"""The share of cases from which on there are points: some cases are right by doing nothing."""
 
 
 def secret_of(room: Classroom) -> bytes:
@@ -95,20 +97,18 @@ def answer_texts(chapter: int) -> dict[str, str]:
     return {cell.marks["exercise"]: cell.text for cell in cells if "exercise" in cell.marks}
 
 
-def points_of(verdict: Verdict) -> float:
+def points_of(verdict: Verdict, worth: float) -> float:
     """Points for hidden cases: all where all are right, else a share, rounded down to a tenth of a point.
 
     The share is that of all cases or that of the drawn ones that no notebook has, whichever is smaller: a table of the
     values that come with the notebook is no answer. Less than half is nothing.
     """
-    points = verdict.exercise.points
     if verdict.right:
-        return float(points)
+        return worth
     right = [result.right for result in verdict.results] + [False] * (verdict.total - len(verdict.results))
     fresh = [right[i] for i in fresh_cases(verdict)] or [False]
-    if any(HALF * sum(group) < len(group) for group in (right, fresh)):
-        return 0.0
-    return min(10 * points * sum(group) // len(group) for group in (right, fresh)) / 10
+    share = min(Fraction(sum(group), len(group)) for group in (right, fresh))
+    return math.floor(10 * Fraction(worth) * share) / 10 if share >= LEAST else 0.0
 
 
 def fresh_cases(verdict: Verdict) -> list[int]:

@@ -76,7 +76,8 @@ class Examination:
     def __init__(self, job: Job) -> None:
         self.job = job
         self.sandbox = sandbox_of(job)
-        self.exercises = asked_in(job)
+        self.worth = points_in(job)
+        self.exercises = [exercise for exercise in exercises_of(job.number) if exercise.id in self.worth]
         self.cells = cells_of(job)
         self.deadline = time.monotonic() + LONG * job.seconds_a_cell
         self.culprits: dict[str, Ruling] = {}
@@ -96,9 +97,10 @@ class Examination:
 
     def find(self, exercise: Exercise, first: Answer) -> Finding:
         hidden = hidden_reference(exercise.id, self.job.secret)
-        found = finding(exercise, hidden, first)
+        found = finding(exercise, self.worth[exercise.id], hidden, first)
         if exercise.id in self.culprits:
-            return Finding(exercise, self.culprits[exercise.id], 0.0, reason="its cell was ended, and left nothing")
+            reason = "its cell was ended, and left nothing"
+            return Finding(exercise, self.worth[exercise.id], self.culprits[exercise.id], 0.0, reason=reason)
         if found.ruling == Ruling.RIGHT or (found.hidden and found.hidden.missing == exercise.title):
             return found
         blocked = found.hidden is not None and found.hidden.missing != ""
@@ -131,7 +133,7 @@ class Examination:
         seconds = self.job.seconds_a_cell
         questions = [Question(exercise.id, reference.cases, seconds) for reference in (stored, hidden)]
         shown, last = self.run(self.cells, questions).in_order(2)
-        found = finding(exercise, hidden, last or shown)
+        found = finding(exercise, self.worth[exercise.id], hidden, last or shown)
         if shown.outcomes is not None:
             found = replace(found, shown=assess(exercise, stored, shown.outcomes))
         return replace(found, reason=shown.reason) if found.ruling == Ruling.NO_ANSWER else found
@@ -143,7 +145,7 @@ class Examination:
         question = Question(exercise.id, hidden.cases, self.job.seconds_a_cell)
         (answer,) = self.run(cells, [question]).in_order(1)
         needed = [e for e in broken if e.id in exercise.needs] or broken
-        found = finding(exercise, hidden, answer)
+        found = finding(exercise, self.worth[exercise.id], hidden, answer)
         return replace(found, shown=None, reason="", broken=tuple(e.title for e in needed))
 
     def run(self, cells: Sequence[Cell], questions: Sequence[Question]) -> Hearing:
@@ -164,10 +166,10 @@ class Examination:
                 raise LeftToHuman(f"{len(self.culprits)} of its cells end the process or do not stop: look by hand.")
 
 
-def asked_in(job: Job) -> list[Exercise]:
-    """The exercises that the official notebook checks, in the order of the chapter."""
-    ids = {cell["metadata"]["gradwright"]["name"] for cell in job.notebook["cells"] if is_check(cell)}
-    return [exercise for exercise in exercises_of(job.number) if exercise.id in ids]
+def points_in(job: Job) -> dict[str, float]:
+    """The exercises that the official notebook checks, and what each is worth there."""
+    checks = [cell["metadata"] for cell in job.notebook["cells"] if is_check(cell)]
+    return {check["gradwright"]["name"]: float(check["nbgrader"]["points"]) for check in checks}
 
 
 def cells_of(job: Job) -> list[Cell]:
@@ -192,18 +194,18 @@ def replaced(cells: Iterable[Cell], texts: dict[str, str]) -> list[Cell]:
     return [*swapped[:place], *lacking, *swapped[place:]]
 
 
-def finding(exercise: Exercise, reference: Reference, answer: Answer) -> Finding:
+def finding(exercise: Exercise, worth: float, reference: Reference, answer: Answer) -> Finding:
     """What an answer to the hidden cases is worth."""
     if answer.outcomes is None:
-        return Finding(exercise, answer.ruling, 0.0, reason=answer.reason)
+        return Finding(exercise, worth, answer.ruling, 0.0, reason=answer.reason)
     verdict = compared(exercise, reference, answer.outcomes)
     if verdict.missing not in {other.title for other in exercises_of(exercise.chapter)}:
         verdict = replace(verdict, missing="")  # somebody's own words, and they have seen hidden inputs
-    points = points_of(verdict)
+    points = points_of(verdict, worth)
     ruling = ruling_of(verdict, answer)
     if ruling == Ruling.TIMED_OUT:
-        return Finding(exercise, ruling, points, verdict, reason=answer.reason)
-    return Finding(exercise, ruling, points, verdict)
+        return Finding(exercise, worth, ruling, points, verdict, reason=answer.reason)
+    return Finding(exercise, worth, ruling, points, verdict)
 
 
 def ruling_of(verdict: Verdict, answer: Answer) -> Ruling:

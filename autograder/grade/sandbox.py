@@ -107,6 +107,22 @@ def weakness() -> str:
     return ""
 
 
+def level(weak: bool) -> tuple[bool, str]:
+    """Whether submissions run in bubblewrap, and the line a run prints about what they could do.
+
+    `weak`: they may also run without. Raises SetupError where they would have to and may not.
+    """
+    reason = weakness()
+    if not reason:
+        return True, "Isolation: bubblewrap. Submissions see neither your files nor answers, each other or a network."
+    if not weak:
+        raise SetupError(
+            f"submissions cannot be kept away from your files here: {reason}. Install what is missing, or grade people "
+            f"whom you trust with --allow-weak-isolation."
+        )
+    return False, f"Isolation: none ({reason}). Submissions run as programs of yours, with your rights."
+
+
 # bubblewrap
 
 
