@@ -97,7 +97,8 @@ def attend(control: socket.socket, handle: int) -> None:
 
 
 def take_only(handle: int) -> socket.socket:
-    """The connection, as file 3. Every other file is closed, and the standard ones lead nowhere."""
+    """The connection, as file 3, in a session of its own: no other file is open, and no signal reaches the parent."""
+    os.setsid()
     os.dup2(handle, 3)
     os.closerange(4, os.sysconf("SC_OPEN_MAX") if os.sysconf("SC_OPEN_MAX") < 65536 else 65536)
     nowhere = os.open(os.devnull, os.O_RDWR)
