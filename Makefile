@@ -5,8 +5,8 @@ SET_UP := $(PYTHON) autograder/bootstrap.py
 
 help:        ## this list
 	@sed -n 's/^\([a-z]*\): *## /  make \1: /p' Makefile
-learn:       ## set up, copy what is missing to work/ and open JupyterLab on chapter 00
-	@$(SET_UP) learn
+learn:       ## set up, copy what is missing to work/ and open JupyterLab: make learn ARGS="--port 9000 --no-browser"
+	@$(SET_UP) learn $(ARGS)
 test:        ## set up and run all tests but those that need a browser
 	@$(SET_UP) test
 grade:       ## set up and grade a class: make grade CLASS=folder (without one, a sample class)

@@ -1,13 +1,14 @@
 """Every error a user of Gradwright can meet. Each message is one sentence that names the value and the remedy.
 
-    GradwrightError
-      BadInput               something typed or passed in is not what is asked for
-      NotBuiltYet            a name whose chapter is the one being built, a later one, or one that is still to come
-      NotebookError          a notebook or a source file that cannot be read
-      SourceError            a chapter's source breaks a rule of the builder; names file and line
-      ReferenceMissing       the stored values of an exercise are not there or do not fit its record
-      SetupError             the machine lacks what a command needs
-      CheckFailed            an exercise is not fully right yet
+GradwrightError
+  BadInput               something typed or passed in is not what is asked for
+  NotBuiltYet            a name whose chapter is the one being built, a later one, or one that is still to come
+  NotebookError          a notebook or a source file that cannot be read
+  SourceError            a chapter's source breaks a rule of the builder; names file and line
+  ReferenceMissing       the stored values of an exercise are not there or do not fit its record
+  SetupError             the machine lacks what a command needs
+  CheckFailed            an exercise is not fully right yet
+  Interrupted            a check was stopped while an answer was running
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ __all__ = [
     "BadInput",
     "CheckFailed",
     "GradwrightError",
+    "Interrupted",
     "NotBuiltYet",
     "NotebookError",
     "ReferenceMissing",
@@ -67,3 +69,7 @@ class SetupError(GradwrightError):
 
 class CheckFailed(GradwrightError, AssertionError):
     """Raised by `check` below its verdict when an exercise is not fully right."""
+
+
+class Interrupted(GradwrightError, KeyboardInterrupt):
+    """A check that was stopped by hand while an answer was running: the message says where."""

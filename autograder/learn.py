@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shlex
 import socket
 import sys
 from collections.abc import Iterator
@@ -11,12 +13,15 @@ from pathlib import Path
 
 from autograder.bootstrap import hand_over
 from autograder.course import ROOT, Chapter, chapters
-from autograder.errors import BadInput
+from autograder.errors import BadInput, SetupError
 
 __all__ = ["copy_missing", "fresh", "learn"]
 
 SETTINGS = Path(__file__).parent / "lab_settings"
-"""JupyterLab's settings where they differ from its own: no question about news on the first start."""
+"""JupyterLab's settings where they differ from its own: no question about news on the first start, and nothing of
+nbgrader's, which is the instructor's (its Validate button runs the whole notebook and blocks the Lab meanwhile)."""
+INSTRUCTORS = ("formgrader", "validate_assignment", "assignment_list", "course_list")
+"""nbgrader's server extensions: each would look for a class and complain that there is none."""
 HIDDEN = {".ipynb_checkpoints", "__pycache__"}
 
 
@@ -67,22 +72,35 @@ def files_below(folder: Path) -> list[Path]:
 
 
 def place_copy(source: Path, target: Path) -> bool:
-    """Copy a file to a name that is free; False, and nothing done, where something has that name."""
+    """Copy a file to a name that is free; False, and nothing done, where something has that name.
+
+    Raises BadInput where a file takes a folder's place, SetupError where nothing can be written.
+    """
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        file = open(target, "xb")  # noqa: SIM115 - closed below, where a failure is not mistaken for a name taken
+        write_copy(source, target)
     except (FileExistsError, NotADirectoryError) as taken:
         for folder in reversed(target.parents):
             if not folder.is_dir():
                 raise BadInput(f"{folder} is a file where a folder belongs: rename it and try again.") from taken
         return False
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        remedy = "free some space" if full else "make its folder writable, or move the project to a folder of your own"
+        raise SetupError(
+            f"{target} cannot be written ({error.strerror}): {remedy}, and run the same command again."
+        ) from error
+    return True
+
+
+def write_copy(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    file = open(target, "xb")  # noqa: SIM115 - closed below, where a failure is not mistaken for a name taken
     try:
         with file:
             file.write(source.read_bytes())
     except BaseException:
         target.unlink()  # half a notebook would be kept for ever: it is never touched again
         raise
-    return True
 
 
 def require_free(port: int) -> None:
@@ -113,6 +131,11 @@ def lab_command(port: int | None, browser: bool, root: Path) -> list[str]:
     first = chapters(root)[0]
     command = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={root}", "--log-level=WARN"]
     command += [f"--LabApp.app_settings_dir={SETTINGS}"]
+    command += [f"--ServerApp.jpserver_extensions=nbgrader.server_extensions.{name}=False" for name in INSTRUCTORS]
+    if os.name != "nt":
+        # Left to itself, the server starts a login shell where its output goes to a file, and that resets PATH.
+        shell = shlex.quote(os.environ.get("SHELL") or "/bin/sh")
+        command += [f"--ServerApp.terminado_settings=shell_command={shell}"]
     command += [f"--LabApp.default_url=/lab/tree/work/{first.folder}/{first.notebook}"]
     if port is not None:
         command += [f"--ServerApp.port={port}", "--ServerApp.port_retries=0"]

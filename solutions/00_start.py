@@ -16,21 +16,18 @@
 # - read a traceback, last line first;
 # - build on your own code, and hand it in.
 #
-# It takes about twenty minutes. Click into the cell below and press **Shift+Enter**: the cell runs, and the next one
-# is selected. Every chapter begins by saying which one it is.
+# It takes about half an hour, exercises included. Click into the cell below and press **Shift+Enter**: the cell runs
+# and the next one is selected. It prints nothing: it fetches what you need, and its last line tells the checks which
+# chapter this is. Every notebook of the course begins with such a cell.
 
 # %%
 import matplotlib.pyplot as plt
+import numpy as np
 
 import gradwright
 from autograder import check
 
 gradwright.chapter(0)
-
-# %% given="imports"
-import time
-
-import numpy as np
 
 # %% [markdown]
 # ## Idea
@@ -94,8 +91,9 @@ check("start-dot-loop", totals_multiplied)
 # %% [markdown]
 # Read the verdict from the top: the exercise, and how many cases came out right; one **case** that failed, by a name
 # that says what it is there to find out; your value beside the right one; a likely **cause**; where to look **next**.
-# Compare with the picture: $6 \cdot 15 = 90$ is the sum of all nine products. `CheckFailed` at the bottom only tells
-# Jupyter that the exercise is not done.
+# A row **array** appears when the result has the wrong shape or kind of number; a single number counts as an array of
+# shape `()`. Compare with the picture: $6 \cdot 15 = 90$ is the sum of all nine products. `CheckFailed` at the bottom
+# only tells Jupyter that the exercise is not done.
 #
 # A check calls your function on inputs of its own, some chosen and some drawn at random, and compares with stored
 # values from PyTorch. It judges what comes back, never how you wrote it. Run it as often as you like: nobody counts.
@@ -104,9 +102,22 @@ check("start-dot-loop", totals_multiplied)
 # ## Exercises
 #
 # An exercise is a cell that ends in `raise NotImplementedError(...)`. Put your code in place of that line and leave
-# the name and arguments as they are; run the cell, then the check below it. If you are stuck, open the folded line
-# that sounds like you.
+# the name and arguments as they are; run the cell, then the check below it. If you are stuck, open the folded hint
+# that sounds like you. Four things to know before you write:
 #
+# - **A loop that does not end** keeps `[*]` beside its cell. Press the square in the toolbar, or choose **Kernel**,
+#   **Interrupt Kernel**.
+# - **After a restart of the kernel** Python has forgotten every cell. Click on the check you want to run and choose
+#   **Run**, **Run All Above Selected Cell**; then run the check.
+# - **A cell that ends in a `SyntaxError` has defined nothing.** The function from its last good run is still there,
+#   and it is the one that a check judges. Run the cell until it ends without an error.
+# - **Three dots are a folded cell**: code that the course needs and you need not read. Run it like any other. The
+#   first one follows.
+
+# %% given="imports"
+import numpy as np
+
+# %% [markdown]
 # ### Exercise 0.1: `dot_loop`
 # Easy, 5 minutes, 2 points.
 
@@ -117,7 +128,8 @@ def dot_loop(a: np.ndarray, b: np.ndarray) -> float:
 
     a, b:    arrays of shape (n,), of any real dtype
     returns  a number, as a Python float or a NumPy scalar; 0.0 for n = 0
-    raises   ValueError where the lengths differ; let its message name both
+    raises   ValueError where the lengths differ;
+             it helps if its message names both
 
     >>> float(dot_loop(np.array([2.0, 1.0, 3.0]), np.array([4.0, 5.0, 6.0])))
     31.0
@@ -146,6 +158,12 @@ def dot_loop(a: np.ndarray, b: np.ndarray) -> float:
 #
 # When would your loop notice? Ask `len` for both before the loop, and `raise` if they differ.
 # </details>
+# <details><summary>It ends in an error that I did not raise</summary>
+#
+# What do the rows **raised** and **where** say? A `NameError` names something that Python does not know: is it spelled
+# as it was above, and has the cell that makes it been run? An `IndexError` is about a place that a vector does not
+# have: which is the last place of three?
+# </details>
 
 # %% check="start-dot-loop"
 check("start-dot-loop", dot_loop)
@@ -158,7 +176,8 @@ check("start-dot-loop", dot_loop)
 dot_loop(np.ones(512), np.ones(511))
 
 # %% [markdown]
-# Read it from the last line upwards. The last line says what happened, in the words of whoever wrote the `raise`.
+# Read it from the last line upwards. The last line says what happened, in the words of whoever wrote the `raise`. If
+# yours says `ValueError` and no more, add a message with both lengths and run it again: you will be glad of it one day.
 # Above it stands each call that was under way, the innermost lowest, with an arrow at its line: find the lowest arrow
 # in code of your own. Had the team of our story read `a has 512 elements and b has 511` on the first day, there would
 # be no story.
@@ -176,7 +195,7 @@ def dot(a: np.ndarray, b: np.ndarray) -> float:
     a, b:    arrays of shape (n,), of any real dtype
     returns  a number, as a Python float or a NumPy scalar; 0.0 for n = 0
     raises   ValueError where the lengths differ, even if one is 1;
-             let its message name both
+             it helps if its message names both
 
     >>> float(dot(np.array([2.0, 1.0, 3.0]), np.array([4.0, 5.0, 6.0])))
     31.0
@@ -213,10 +232,12 @@ check("start-dot", dot)
 # ## Look
 #
 # Now the time, with a third version beside your two. One measurement tells little, since the machine also does other
-# things, so we keep the fastest of several.
-
+# things, so we keep the fastest of several. The stopwatch is the folded cell: run it too.
 
 # %% given="stopwatch"
+import time
+
+
 def fastest(function, *arguments, repeats: int = 5) -> float:
     """Seconds that the fastest of several calls took."""
     best = float("inf")
@@ -250,13 +271,14 @@ axes.legend()
 plt.show()
 
 # %% [markdown]
-# One core of an ordinary machine recorded this, for when you read without running:
+# One core of an ordinary machine recorded this, for when you read without running. Your numbers will be others; the
+# three shapes will be the same.
 
 # %% figure="loop-and-vectorised"
 """Seconds against number of elements, both axes logarithmic. The line of dot_loop rises straight from two microseconds
 at ten elements to a fifth of a second at a million. The line of dot stays flat at about one microsecond up to a
-thousand elements, then rises to a third of a millisecond at a million: 600 times less than the loop. The line of
-products_summed lies a little above it."""
+thousand elements, then rises to a third of a millisecond at a million: several hundred times less than the loop. The
+line of products_summed lies a little above it."""
 sizes = [10, 100, 1_000, 10_000, 100_000, 1_000_000]
 loop = [2.5e-6, 2.0e-5, 2.0e-4, 2.0e-3, 2.0e-2, 2.0e-1]
 summed = [1.9e-6, 1.9e-6, 2.5e-6, 6.8e-6, 8.0e-5, 7.3e-4]
@@ -269,16 +291,18 @@ axes.text(8e3, 8e-3, "dot_loop", ha="right", color="#a04600")
 axes.text(1.7e4, 1.5e-5, "products_summed", ha="right", color="#333333")
 axes.text(3e4, 3e-6, "dot", ha="left", color="#00558a")
 axes.annotate("", (1.4e6, 3.0e-4), (1.4e6, 2.2e-1), arrowprops={"arrowstyle": "<->", "color": "#555555"})
-axes.text(1.1e6, 8e-3, "600 times", ha="right", color="#333333")
+axes.text(1.1e6, 5e-3, "several\nhundred\ntimes", ha="right", color="#333333")
 axes.set(xlabel="elements", ylabel="seconds")
 
 # %% [markdown]
-# - **The loop climbs straight**, 0.2 microseconds an element. Each time the interpreter looks up two places, makes an
-#   object of each number, finds out which `*` and which `+` are meant, and throws the objects away.
-# - **A single call is flat at first.** It costs a microsecond or two, however little it does. Up to a thousand
-#   elements that is nearly all you pay.
-# - **Then memory sets the pace.** A million pairs are sixteen megabytes, read once. `(a * b).sum()` takes twice as
-#   long: it also writes eight megabytes of products, and reads them again.
+# - **The loop climbs straight**, a fraction of a microsecond an element. Each time the interpreter looks up two
+#   places, makes an object of each number, finds out which `*` and which `+` are meant, and throws the objects away.
+# - **A single call is flat at first.** It costs a few microseconds at most, however little it does. Up to about a
+#   thousand elements that is nearly all you pay.
+# - **Then memory sets the pace.** A million pairs are sixteen megabytes, read once. `(a * b).sum()` takes a few times
+#   as long: it also writes eight megabytes of products, and reads them again.
+#
+# At a million elements the single call is several hundred times as fast as the loop.
 #
 # This is how the whole course goes: the loop says what is meant, the vectorised line is what runs.
 
@@ -330,13 +354,14 @@ axes.set(xlabel="elements", ylabel="seconds")
 # 2. `(a * b).sum()` accepts a `b` with a single element. Which number comes out, and why would a training run hardly
 #    notice?
 #
-# You can now
+# Here is the list from the beginning again. Tick what you could now show somebody: double-click this text, put an `x`
+# between the brackets, and press **Shift+Enter**. Whatever stays open is worth another look.
 #
-# - [x] run a check and read its verdict;
-# - [x] write a dot product as a loop and as one vectorised call;
-# - [x] measure how far apart they are, and say why;
-# - [x] read a traceback, last line first;
-# - [x] build on your own code, and hand it in.
+# - [ ] run a check and read its verdict;
+# - [ ] write a dot product as a loop and as one vectorised call;
+# - [ ] measure how far apart they are, and say why;
+# - [ ] read a traceback, last line first;
+# - [ ] build on your own code, and hand it in.
 #
 # When both checks are right, compare with [the solution of this chapter](../../solutions/00_start.py). In a week, try
 # `autograder fresh 00`: five minutes, book closed. Next comes the tensor, of which these vectors are the simplest

@@ -61,7 +61,7 @@ del large
 """Twelve storage cells in a row, numbered 0 to 11, and below them the same cells as three rows of four. A step to the
 right moves one place, a step down moves four: the strides are (4, 1). Cell (1, 2), which is place 6, is framed in
 both."""
-figure, (line, grid) = plt.subplots(2, 1, figsize=(7, 4.2), height_ratios=[1, 3], layout="constrained")
+figure, (line, grid) = plt.subplots(2, 1, figsize=(7, 3.4), height_ratios=[1.6, 3.7], layout="constrained")
 for place in range(12):
     row, column = divmod(place, 4)
     tint = ["#cfe3f1", "#e8eef2", "#f6e3c5"][row]
@@ -272,19 +272,36 @@ def remember(function: Callable, *arguments: Any) -> tuple | None:
 
 
 # %% given="strided"
+def without_gaps(array: np.ndarray) -> np.ndarray:
+    """`array`, if its elements fill their memory, in whatever order of the axes; otherwise a row-major copy.
+
+    NumPy leaves what it calculates in the order of what it was given: x.T + 1 lies in memory as x.T does.
+    """
+    turned = array.transpose(remember(longest_first, array.strides))
+    return array if turned.flags.c_contiguous else array.copy("C")
+
+
+def longest_first(strides: tuple[int, ...]) -> list[int]:
+    """The axes, in the order in which a row-major array would have them."""
+    return sorted(range(len(strides)), key=strides.__getitem__, reverse=True)
+
+
 class Strided:
     """A storage, and the rule that says where element (i, j, ...) lies in it: offset + i * strides[0] + ..."""
 
     def __init__(self, array: np.ndarray):
-        """A tensor on the memory of `array`, which is copied only where it has gaps or is not in row-major order."""
+        """A tensor on the memory of `array`, which is copied only where it has gaps or runs backwards."""
         if type(array) is not np.ndarray:  # NumPy hands back a scalar where a result has no axes
             array = np.asarray(array)
-        if not array.flags.c_contiguous:
-            array = array.copy("C")
-        self.storage = Storage(array.ravel())
+        if array.flags.c_contiguous:
+            strides = remember(row_major_strides, array.shape)
+        else:
+            array = without_gaps(array)
+            strides = tuple([step // array.itemsize for step in array.strides])
+        self.storage = Storage(array.ravel("K"))  # "K": as the elements lie in memory, so this copies nothing
         self.dtype = array.dtype
         self.shape = array.shape
-        self.strides = remember(row_major_strides, array.shape)
+        self.strides = strides
         self.offset = 0
         self._array = array
 
@@ -370,9 +387,8 @@ class Views:
         return self.apply(permute, self, dims=unpack(dims))
 
     def transpose(self, dim0: int, dim1: int) -> Self:
-        dims = list(range(self.ndim))
         i, j = axis_of(dim0, self.ndim), axis_of(dim1, self.ndim)
-        dims[i], dims[j] = j, i
+        dims = [j if dim == i else i if dim == j else dim for dim in range(self.ndim)]
         return self.apply(permute, self, dims=tuple(dims))
 
     def t(self) -> Self:
@@ -382,7 +398,7 @@ class Views:
 
     @property
     def T(self) -> Self:
-        return self.apply(permute, self, dims=tuple(range(self.ndim - 1, -1, -1)))
+        return self.apply(permute, self, dims=tuple(range(self.ndim))[::-1])
 
     @property
     def mT(self) -> Self:
@@ -407,6 +423,8 @@ class Views:
         if not self.ndim:
             return self.reshape(1)
         i, j = axis_of(start_dim, self.ndim), axis_of(end_dim, self.ndim)
+        if i > j:
+            raise ValueError(f"flatten from axis {i} to axis {j}: the first must not come after the last")
         return self.reshape(*self.shape[:i], prod(self.shape[i : j + 1]), *self.shape[j + 1 :])
 
     def unsqueeze(self, dim: int) -> Self:
@@ -433,12 +451,18 @@ class Views:
 # %% given="axes"
 def unpack(numbers: tuple) -> tuple[int, ...]:
     """Sizes or axes, written as x.permute(1, 0) or as x.permute((1, 0))."""
-    return tuple(numbers[0]) if len(numbers) == 1 and isinstance(numbers[0], tuple | list) else numbers
+    if len(numbers) == 1 and isinstance(numbers[0], (tuple, list)):
+        numbers = numbers[0]
+    return tuple(map(as_integer, numbers))
 
 
 def axis_of(dim: int, ndim: int) -> int:
     """An axis counted from the front: -1 is the last. As in PyTorch, a tensor without axes takes 0 and -1."""
-    n = max(ndim, 1)
+    if type(dim) is not int:  # x.sum(True) means something else
+        if isinstance(dim, bool) or not hasattr(dim, "__index__"):
+            raise TypeError(f"an axis is a whole number, and this one is a {type(dim).__name__}: {dim!r:.40}")
+        dim = as_integer(dim)
+    n = ndim or 1
     if not -n <= dim < n:
         raise IndexError(f"dim {dim} is out of range for {ndim} axes: use {-n} to {n - 1}")
     return dim % n
@@ -446,21 +470,26 @@ def axis_of(dim: int, ndim: int) -> int:
 
 def dims_of(dim: int | tuple[int, ...] | None, ndim: int) -> tuple[int, ...]:
     """The axes that `dim` names, counted from the front. None and () name all of them."""
-    if dim is None or dim == () or not ndim:
+    if type(dim) is int and ndim:  # the usual case, without detours
+        return (axis_of(dim, ndim),)
+    if dim is None:
         return tuple(range(ndim))
-    dims = tuple([axis_of(d, ndim) for d in (dim if isinstance(dim, tuple | list) else (dim,))])
+    dims = [axis_of(d, ndim) for d in (dim if isinstance(dim, (tuple, list)) else (dim,))]
     if len(set(dims)) < len(dims):
         raise ValueError(f"dim {dim} names an axis twice")
-    return dims
+    return tuple(dims if dims and ndim else range(ndim))
 
 
 def fill_in(shape: tuple[int, ...], t: Strided) -> tuple[int, ...]:
     """`shape` with its -1 replaced by what the number of elements of t leaves for it."""
-    if -1 not in shape:
-        if prod(shape) != t.numel() or min(shape, default=0) < 0:
-            raise ValueError(f"shape {t.shape} has {t.numel()} elements and {shape} has {prod(shape)}")
+    known = prod(shape)
+    if known == t.numel() and (not shape or min(shape) >= 0):
         return shape
-    known = -prod(shape)
+    if -1 not in shape:
+        if min(shape, default=0) < 0:
+            raise ValueError(f"a size is 0 or more, or -1 once for whatever is left: {shape} has another one")
+        raise ValueError(f"shape {t.shape} has {t.numel()} elements and {shape} has {known}")
+    known = -known
     if shape.count(-1) > 1 or min(shape) < -1 or known <= 0 or t.numel() % known:
         raise ValueError(f"shape {t.shape} has {t.numel()} elements: that does not settle the -1 in {shape}")
     return tuple([t.numel() // known if n == -1 else n for n in shape])
@@ -472,18 +501,31 @@ def fill_in(shape: tuple[int, ...], t: Strided) -> tuple[int, ...]:
 
 
 # %% given="methods-of-arithmetic"
+NUMBERS = (int, float, np.integer, np.floating, np.bool_)
+
+
 class Arithmetic:
     """Operators and elementwise methods. `other` is a tensor or a Python number."""
 
     __hash__ = object.__hash__  # == compares element by element, so a tensor in a set or dict is known by its identity
-    __array_ufunc__ = None  # array + tensor: NumPy steps back, and Python says that the two do not mix
+    __array_ufunc__ = None  # array + tensor: NumPy steps back, and `binary` says that the two do not mix
 
     def binary(self, function: Callable, other: Any, swapped: bool = False) -> Self:
         if not isinstance(other, Strided):
-            if not isinstance(other, int | float | np.generic):
+            if not isinstance(other, NUMBERS):
+                if isinstance(other, np.ndarray):
+                    raise TypeError("an array and a tensor do not mix: make it a tensor first, as in tensor(array)")
                 return NotImplemented
-            other = self.new(np.asarray(other, number_dtype(self.dtype, other)))
+            other = self.number(other)
         return self.apply(function, other, self) if swapped else self.apply(function, self, other)
+
+    def number(self, value: int | float) -> Self:
+        """A number as the tensor without axes that stands for it beside self."""
+        dtype = number_dtype(self.dtype, value)
+        try:
+            return self.new(np.array(value, dtype))
+        except OverflowError as error:
+            raise OverflowError(f"{dtype} has no room for {value}: convert the tensor first, as in x.long()") from error
 
     def __add__(self, other: Any) -> Self:
         return self.binary(add, other)
@@ -536,6 +578,7 @@ class Arithmetic:
     def __or__(self, other: Any) -> Self:
         return self.binary(bitwise_or, other)
 
+    __rand__, __ror__ = __and__, __or__
     eq, ne, lt, le, gt, ge = __eq__, __ne__, __lt__, __le__, __gt__, __ge__
 
     def __invert__(self) -> Self:
@@ -563,7 +606,7 @@ class Arithmetic:
 
     def to(self, dtype: np.dtype) -> Self:
         """This tensor with another dtype; itself where it has that dtype already."""
-        return self if self.dtype == dtype else self.apply(cast, self, dtype=np.dtype(dtype))
+        return self if self.dtype == dtype else self.apply(cast, self, dtype=known_dtype(dtype))
 
     def float(self) -> Self:
         return self.to(float32)
@@ -635,15 +678,25 @@ class Reductions:
             return NotImplemented
         if not (self.ndim and other.ndim):
             raise ValueError(f"matmul needs an axis to sum over: shapes {self.shape} and {other.shape}, use * instead")
-        if other.ndim == 1:
-            return (self @ other.unsqueeze(-1)).squeeze(-1)
-        if self.ndim == 1:
-            return (self.unsqueeze(0) @ other).squeeze(-2)
         if self.dtype != other.dtype:
             raise TypeError(f"matmul of {self.dtype} and {other.dtype}: convert one of them first, as in x.to(y.dtype)")
+        if self.ndim == 1 or other.ndim == 1:
+            return self.with_vector(other)
         return self.apply(matmul, self, other)
 
     matmul = __matmul__
+
+    def with_vector(self, other: Self) -> Self:
+        """self @ other, where a vector on the left counts as a row, one on the right as a column."""
+        row, column = self.ndim == 1, other.ndim == 1
+        axis = -1 if column else -2
+        if self.shape[-1] != other.shape[axis]:
+            sizes = f"axis -1 of the first is {self.shape[-1]}, axis {axis} of the second {other.shape[axis]}"
+            raise ValueError(f"matmul of {self.shape} and {other.shape}: {sizes}")
+        left = self.apply(view, self, shape=(1, *self.shape)) if row else self
+        right = self.apply(view, other, shape=(*other.shape, 1)) if column else other
+        shape = self.shape[:-1] if column else (*other.shape[:-2], other.shape[-1])
+        return self.apply(view, self.apply(matmul, left, right), shape=shape)
 
 
 # %% [markdown]
@@ -679,6 +732,9 @@ class Conversions:
     def __iter__(self) -> Iterator[Self]:
         return iter([self[i] for i in range(len(self))])
 
+    def __contains__(self, value: Any) -> bool:
+        return bool((self == value).any())
+
     def __bool__(self) -> bool:
         if self.numel() != 1:
             raise ValueError(f"the truth of {self.numel()} elements is not one value: use any() or all()")
@@ -704,10 +760,6 @@ class Conversions:
         note += "" if self.dtype in (float32, int64, bool_) else f", dtype={self.dtype}"
         return f"tensor({text}{note})"
 
-    def __getattr__(self, name: str) -> Any:
-        """Called only where a name is found nowhere else."""
-        raise AttributeError(f"a Tensor has no {name!r} here: dir(Tensor) lists what it offers", name=name, obj=self)
-
 
 # %% given="tensor"
 class Tensor(Views, Arithmetic, Reductions, Conversions, Strided):
@@ -729,9 +781,23 @@ CATEGORY = {"b": 0, "u": 1, "i": 1, "f": 2}
 """dtype.kind to what kind of number it is: truth, whole, real. The larger one wins."""
 
 
+def known_dtype(dtype: Any) -> np.dtype:
+    """`dtype`, or its name, as one of DTYPES."""
+    dtype = np.dtype(dtype)
+    if dtype not in DTYPES:
+        raise TypeError(f"a tensor cannot hold {dtype}: it holds {', '.join(map(str, DTYPES))}")
+    return dtype
+
+
 def number_dtype(dtype: np.dtype, value: int | float | np.generic) -> np.dtype:
     """The dtype of a Python number beside a tensor of `dtype`: the tensor's, unless the number is of a larger kind."""
-    kind = 2 if isinstance(value, float | np.floating) else 0 if isinstance(value, bool | np.bool_) else 1
+    return dtype_beside(dtype, type(value))
+
+
+@lru_cache
+def dtype_beside(dtype: np.dtype, number: type) -> np.dtype:
+    """number_dtype, which does not depend on the value, worked out once."""
+    kind = 2 if issubclass(number, (float, np.floating)) else 0 if issubclass(number, (bool, np.bool_)) else 1
     return dtype if kind <= CATEGORY[dtype.kind] else (bool_, int64, float32)[kind]
 
 
@@ -763,14 +829,14 @@ class Makers:
         array = np.array(data, dtype, order="C")
         if dtype is None and array.dtype == float64 and not hasattr(data, "dtype"):
             array = array.astype(float32)
-        if array.dtype not in DTYPES:
-            raise TypeError(f"a tensor cannot hold {array.dtype}: it holds {', '.join(map(str, DTYPES))}")
+        known_dtype(array.dtype)
         return self.kind(array, **options)
 
     def from_numpy(self, array: np.ndarray, **options: Any) -> Tensor:
         """A tensor on the memory of a row-major array: what is written to one is seen in the other."""
         if not array.flags.c_contiguous:
             raise ValueError(f"an array with strides {array.strides} is not in row-major order: copy it with tensor()")
+        known_dtype(array.dtype)
         return self.kind(array, **options)
 
     def empty(self, *size: int, dtype: Any = float32, **options: Any) -> Tensor:
@@ -879,7 +945,9 @@ for axes, (name, seen, rule) in zip(rows, shown, strict=True):
 
 # %% [markdown]
 # `permute` is the general form: it puts the axes in the order that you name. In `x.permute(2, 0, 1)` the first axis of
-# the result is the old axis 2.
+# the result is the old axis 2, the second the old axis 0. Each axis takes its size and its stride along: from shape
+# `(2, 3, 4)` with strides `(12, 4, 1)` comes shape `(4, 2, 3)` with strides `(1, 12, 4)`. Element `(3, 1, 2)` of the
+# result lies at place 3·1 + 1·12 + 2·4 = 23, and that is where element `(1, 2, 3)` of x lies.
 #
 # ### Exercise 1.4: `permute`
 # Easy, 10 minutes, 2 points.
@@ -900,10 +968,10 @@ def permute(t: Tensor, dims: tuple[int, ...]) -> Tensor:
     PyTorch: Tensor.permute
     """
     ### BEGIN SOLUTION
-    dims = [dim + t.ndim if dim < 0 else dim for dim in dims]
-    if sorted(dims) != list(range(t.ndim)):
+    axes = [dim + t.ndim if dim < 0 else dim for dim in dims]
+    if sorted(axes) != list(range(t.ndim)):
         raise ValueError(f"dims {tuple(dims)} do not name each of the {t.ndim} axes of shape {t.shape} once")
-    return t.see([t.shape[dim] for dim in dims], [t.strides[dim] for dim in dims], t.offset)
+    return t.see([t.shape[axis] for axis in axes], [t.strides[axis] for axis in axes], t.offset)
     ### END SOLUTION
 
 
@@ -940,6 +1008,10 @@ check("tensor-permute", permute)
 # ones are filled in, Python does for you: `slice(None, None, -2).indices(5)` is `(4, -1, -2)`, the arguments of a
 # `range`.
 #
+# Take `x[1, ::-1]` of the picture. The 1 makes axis 0 go and moves the offset by one stride of 4. The slice stands for
+# the numbers 3, 2, 1, 0: its start moves the offset by 3 strides of 1, to 7; it takes 4 of them; and each step walks
+# -1 times the stride 1. So the view has shape `(4,)`, strides `(-1,)` and offset 7, and not one number was read.
+#
 # Sorting out the key is given: `expand_key` returns a list with one item for each axis of the tensor, a number or a
 # slice, with `None` wherever a new axis is wanted. `...` is gone, and so is every question about how many items there
 # should be.
@@ -952,14 +1024,17 @@ def expand_key(key: Any, ndim: int) -> list:
     """What stands in the brackets as a list: a number or slice for each of `ndim` axes, and None for new axes."""
     items, dots, used = [], None, 0
     for item in key if isinstance(key, tuple) else (key,):
-        if item is Ellipsis:
+        if type(item) is int or type(item) is slice:
+            items.append(item)
+            used += 1
+        elif item is None:
+            items.append(None)
+        elif item is Ellipsis:
             if dots is not None:
                 raise IndexError("a key can hold only one `...`")
             dots = len(items)
-        elif item is None:
-            items.append(None)
         else:
-            items.append(item if type(item) is slice else as_number(item))
+            items.append(as_number(item))
             used += 1
     if used > ndim:
         raise IndexError(f"{used} indices are too many for {ndim} axes")
@@ -986,9 +1061,11 @@ def index(t: Tensor, key: Any) -> Tensor:
     """Basic indexing: the part of t that `key` names, on the same storage. Nothing is copied.
 
     t        a tensor of any shape, strides and offset
-    key      what stands in the brackets of t[...]: whole numbers, slices, None and `...`, alone or in a tuple
+    key      what stands in the brackets of t[...]: whole numbers, slices, None and `...`,
+             alone or in a tuple
     returns  t.see(shape, strides, offset)
-    raises   IndexError where a number is outside its axis; let it name the number, the axis and the axis's size
+    raises   IndexError where a number is outside its axis; let it name the number, the axis
+             and the axis's size
 
     >>> x = tensor([[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]])
     >>> index(x, (slice(None), 1)).tolist()
@@ -1105,7 +1182,8 @@ def view_strides(shape: tuple[int, ...], strides: tuple[int, ...], new: tuple[in
 
     shape, strides  of a tensor, any strides: with gaps, 0, negative
     new             another shape of as many elements
-    returns         a stride for each axis of `new`, or None where no strides can do it and reshape has to copy
+    returns         a stride for each axis of `new`, or None where no strides can do it and
+                    reshape has to copy
 
     >>> view_strides((2, 3, 4), (40, 4, 1), (2, 6, 2))
     (40, 2, 1)
@@ -1223,8 +1301,8 @@ def broadcast_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
     """The shape of an elementwise operation on tensors of shapes a and b.
 
     returns  a size for each axis; as many axes as the longer of the two has
-    raises   ValueError where they do not fit; it names both shapes and the axis, counted from the right (-1 is the
-             last); where several axes do not fit, any of them
+    raises   ValueError where they do not fit; it names both shapes and the axis, counted from
+             the right (-1 is the last); where several axes do not fit, any of them
 
     >>> broadcast_shape((8, 1, 6), (7, 6))
     (8, 7, 6)
@@ -1350,8 +1428,13 @@ add_by_loop(tensor([[1.0], [2.0]]), tensor([10.0, 20.0, 30.0]))
 # It is right for every view there is, for transposed ones, broadcast ones and empty ones, and there is nothing in it
 # that you have not written. It also takes several microseconds an element, and a modest layer has a hundred thousand.
 # So the kernels below, given, hand the whole walk to NumPy: `t.array` is the same memory under the same shape, strides
-# and offset, and NumPy's loop over it is compiled. Nothing else changes. `calculate` holds the two questions that
-# every elementwise kernel has to ask first: do the shapes fit, and what is the dtype of the result?
+# and offset, and NumPy's loop over it is compiled. `calculate` holds the two questions that every elementwise kernel
+# has to ask first: do the shapes fit, and what is the dtype of the result?
+#
+# One thing differs. The loop wrote row by row; NumPy, like PyTorch, walks its inputs in the order in which they lie in
+# memory and leaves the result in that same order, since jumping about costs time. So `x.T + 1` has the strides of
+# `x.T`: it is new and without gaps, and not row-major. `new` reads the strides off the array, nobody else needs to
+# know, and who does want rows asks for `contiguous()`.
 
 
 # %% given="kernels"
@@ -1379,15 +1462,16 @@ def multiply(a: Tensor, b: Tensor) -> Tensor:
 
 def divide(a: Tensor, b: Tensor) -> Tensor:
     """A quotient of whole numbers is float32, as in PyTorch; NumPy would make it float64."""
-    quotient = calculate(np.divide, a, b)
-    whole = a.dtype.kind != "f" and b.dtype.kind != "f"
-    return a.new(quotient.astype(float32) if whole else quotient)
+    if a.dtype.kind != "f" and b.dtype.kind != "f":
+        a, b = cast(a, float32), cast(b, float32)  # before they meet in a dtype that may be too small for one of them
+    return a.new(calculate(np.divide, a, b))
 
 
 def power(a: Tensor, b: Tensor) -> Tensor:
-    """NumPy has short cuts for squares and roots, which it takes when the exponent is a Python number."""
+    """NumPy has short cuts for roots, and for 2 and -1 where they are Python's whole numbers."""
     if b.ndim == 0 and a.dtype == b.dtype:
-        return a.new(a.array ** b.array.item())
+        exponent = b.array.item()
+        return a.new(a.array ** (int(exponent) if exponent in (2, -1) else exponent))
     return a.new(calculate(np.power, a, b))
 
 
@@ -1549,9 +1633,9 @@ plt.show()
 
 # %% [markdown]
 # The curve of `add` is flat up to some thousand elements. There the kernel is not what you pay for: Python walks from
-# the method through the door to the function, asks about shapes and dtypes, and makes a new tensor. That is two or
-# three microseconds a call, and no kernel can be faster. Large operations do not notice; a network of many tiny ones
-# consists of nothing else.
+# the method through the door to the function, asks about shapes and dtypes, and makes a new tensor. That is about two
+# microseconds a call, and no kernel can be faster. Large operations do not notice; a network of many tiny ones consists
+# of nothing else.
 #
 # ### Reductions
 #
@@ -1603,18 +1687,18 @@ def refuse_empty(name: str, t: Tensor, dims: tuple[int, ...]) -> None:
 
 def argmax(t: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
     """Where the largest element is, the first if there are several; with dim None, its position in reading order."""
-    return t.new(place_of(np.argmax, t, dim, keepdim))
+    return t.new(t.array.argmax(searched("argmax", t, dim), keepdims=keepdim))
 
 
 def argmin(t: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
     """Where the smallest element is, the first if there are several; with dim None, its position in reading order."""
-    return t.new(place_of(np.argmin, t, dim, keepdim))
+    return t.new(t.array.argmin(searched("argmin", t, dim), keepdims=keepdim))
 
 
-def place_of(function: Callable, t: Tensor, dim: int | None, keepdim: bool) -> np.ndarray:
-    dims = dims_of(dim, t.ndim)
-    refuse_empty(function.__name__, t, dims)
-    return function(t.array, dims[0] if dim is not None and t.ndim else None, keepdims=keepdim)
+def searched(name: str, t: Tensor, dim: int | None) -> int | None:
+    """The one axis that argmax or argmin look along, None for reading order; refused where it has no elements."""
+    refuse_empty(name, t, dims_of(dim, t.ndim))
+    return None if dim is None or not t.ndim else axis_of(dim, t.ndim)
 
 
 def all_over(t: Tensor, dim: int | tuple[int, ...] | None = None, keepdim: bool = False) -> Tensor:
@@ -1722,7 +1806,8 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
     a        shape (..., n, k)
     b        shape (..., k, m), of the same dtype
     returns  a tensor of shape (..., n, m): a.new(array)
-    raises   ValueError where the two k differ, or the leading axes do not broadcast; let it name both shapes
+    raises   ValueError where the two k differ, or the leading axes do not broadcast; let it
+             name both shapes
 
     >>> matmul(tensor([[1, 2], [3, 4]]), tensor([[5, 6], [7, 8]])).tolist()
     [[19, 22], [43, 50]]
@@ -1870,8 +1955,9 @@ def debug_shape(got: tuple[int, ...], want: tuple[int | None, ...]) -> list[tupl
 
     got      a shape
     want     a size for each axis, or None where any size will do
-    returns  every pair (i, j), i < j, such that exchanging axes i and j of `got` fits `want`, in ascending order; an
-             empty list where `got` fits as it is, where no exchange helps, or where the numbers of axes differ
+    returns  every pair (i, j), i < j, such that exchanging axes i and j of `got` fits `want`,
+             in ascending order; an empty list where `got` fits as it is, where no exchange
+             helps, or where the numbers of axes differ
 
     >>> debug_shape((32, 64, 256), (None, None, 64))
     [(1, 2)]
@@ -1943,7 +2029,6 @@ debug_shape(hidden.shape, (None, None, weight.shape[0]))
 # | int64 with float32 | float32 | float32 | float64 |
 # | float32 matrix with a float64 scalar array | float32 | float32 | float64 |
 # | `1 / 0` on tensors | `inf`, and NumPy's warning | `inf`, silently | `inf`, with a warning |
-# | order of `x.T + 1` in memory | row-major | that of `x.T` | that of `x.T` |
 #
 # PyTorch adds a *device* to every tensor: the storage may lie in the memory of a GPU, and an operation runs where its
 # inputs are. Strides work there as here, and cost more: neighbouring threads should read neighbouring places.

@@ -16,7 +16,7 @@ from autograder.checks.causes import likely_causes
 from autograder.checks.compare import Difference, compare_outputs, same_outcome
 from autograder.checks.exercise import STUB, Exercise, exercises_of
 from autograder.checks.run import NO_RETURN, Outcome, run_probe, words
-from autograder.checks.stored import Reference, StoredCase, read_reference
+from autograder.checks.stored import Reference, StoredCase, identical, read_reference
 from autograder.checks.verdict import Cause, Result, Verdict
 from autograder.errors import BadInput
 
@@ -118,6 +118,7 @@ def explains(causes: Sequence[Cause], verdict: Verdict) -> bool:
 def partial_agreement(verdict: Verdict, mistake: str) -> list[Result]:
     """The failing results with the values of the mistake, unless it would have spoilt more of those that are right."""
     found = agreeing(verdict.failing, mistake, arrays_only=True)
+    found = [r for r in found if not identical(r.case.mistakes[mistake].outputs, r.case.wanted)]  # it is right there
     right = [r for r in verdict.results if r.right]
     return found if len(right) - len(agreeing(right, mistake)) <= len(found) else []
 
@@ -148,7 +149,7 @@ def seen_directly(failing: Sequence[Result]) -> list[Cause]:
         names = " and ".join(f"`{name}`" for name in changed[0].outcome.changed)
         return [cause(f"The input {names} was changed in place: work on a copy, the caller still needs it.", changed)]
     nothing = [r for r in failing if {"None", NO_RETURN} & set(r.outcome.odd.values())]
-    if nothing:
+    if len(nothing) * 2 > len(failing):
         forgot = any(NO_RETURN in r.outcome.odd.values() for r in nothing)
         printed = any(r.outcome.printed for r in nothing)
         text = "The function returns None: " + (

@@ -9,8 +9,9 @@ from typing import Any
 
 from autograder.checks.exercise import Exercise, find
 from autograder.checks.judge import judge
+from autograder.checks.run import describe
 from autograder.checks.verdict import Verdict
-from autograder.errors import BadInput, CheckFailed
+from autograder.errors import BadInput, CheckFailed, Interrupted
 
 
 @dataclass
@@ -44,7 +45,11 @@ def check(exercise_id: str, target: Any) -> None:
     """
     exercise = find(exercise_id)
     session = session_of(exercise)
-    verdict = judge(exercise, target, session.framework)
+    try:
+        verdict = judge(exercise, target, session.framework)
+    except KeyboardInterrupt as stop:
+        where = describe(stop).where or exercise.name
+        raise Interrupted(f"{exercise.title} was stopped at {where}; if it never ends, look at that loop") from None
     if verdict.right:
         session.passed.add(exercise.id)
     else:

@@ -20,7 +20,7 @@ FEW = 6
 """Up to so many numbers of an array are written out."""
 PRINTED = 3
 """Up to so many lines of what was printed are shown."""
-ROOM = {"where": 1, "cause": 3, "printed": PRINTED + 1}
+ROOM = {"where": 1, "cause": 3, "cell": 3, "printed": PRINTED + 1}
 """How many lines a row may take, where it is not 2: a verdict fits on one screen, whatever an answer prints."""
 
 
@@ -63,6 +63,8 @@ class Verdict:
     """`1.2 index` where that exercise is not written yet: this one, or one that it builds on."""
     unproven: tuple[str, ...] = ()
     """Titles of exercises that this one builds on and whose check has not passed."""
+    trouble: str = ""
+    """Why there is nothing to judge: the cell is gone, or does not run."""
 
     @property
     def failing(self) -> tuple[Result, ...]:
@@ -80,13 +82,15 @@ class Verdict:
     @property
     def state(self) -> str:
         """The verdict in a few words."""
+        if self.trouble:
+            return "cannot be judged"
         if self.missing == self.exercise.title:
             return "not implemented yet"
         if self.missing:
             return f"blocked by {printable(self.missing)}"
         good = len(self.results) - len(self.failing)
         word = "right" if self.right else "not yet"
-        return f"{word}: {good} of {self.total} cases"
+        return f"{word}: {good} of {self.total} cases" + " right" * (not self.right)
 
     def with_causes(self, causes: list[Cause]) -> Verdict:
         return replace(self, causes=tuple(causes))
@@ -113,7 +117,9 @@ def block_text(title: str, state: str, lines: Iterable[tuple[str, str]]) -> str:
 
 def rows(verdict: Verdict) -> Iterator[tuple[str, str]]:
     """Label and content of each line below the headline. Whatever comes from an answer is made printable and cut."""
-    if verdict.missing:
+    if verdict.trouble:
+        found = iter([("cell", verdict.trouble)])
+    elif verdict.missing:
         found = rows_of_missing(verdict)
     elif verdict.right:
         found = rows_of_output(next((r.outcome for r in verdict.results if said_something(r.outcome)), Outcome()))
@@ -129,7 +135,7 @@ def rows_of_missing(verdict: Verdict) -> Iterator[tuple[str, str]]:
     if verdict.missing == verdict.exercise.title:
         yield "next", "Replace the line that raises NotImplementedError, run the cell, then run this check again."
     else:
-        yield "next", f"Do {verdict.missing} first: {verdict.exercise.name} calls it, and it is not written yet."
+        yield "next", f"Do {verdict.missing} first: {verdict.exercise.name} builds on it, and it is not written yet."
 
 
 def rows_of_failure(verdict: Verdict) -> Iterator[tuple[str, str]]:
@@ -138,6 +144,7 @@ def rows_of_failure(verdict: Verdict) -> Iterator[tuple[str, str]]:
     yield from rows_of_inputs(result.case.arrays)
     if result.outcome.raised:
         yield from rows_of_exception(result.outcome)
+        yield "wanted", "; ".join(brief(name, array) for name, array in result.case.wanted.items())
     elif result.differences:
         yield from rows_of_difference(result.differences[0])
     for cause in verdict.causes:
@@ -165,9 +172,20 @@ def telling(verdict: Verdict) -> Result:
 
 
 def rows_of_inputs(arrays: Arrays) -> Iterator[tuple[str, str]]:
-    parts = [f"{n} = {short(a)}" if a.size <= FEW else f"{n}: {kind_of(a)} {a.shape}" for n, a in arrays.items()]
-    if parts:
-        yield "inputs", "; ".join(parts)
+    if arrays:
+        yield "inputs", "; ".join(brief(name, array) for name, array in arrays.items())
+
+
+def brief(name: str, array: np.ndarray) -> str:
+    """A small array by its numbers, a larger one by its dtype and shape."""
+    if answer := yes_or_no(array):
+        return f"{name}: {answer}"
+    return f"{name} = {short(array)}" if array.size <= FEW else f"{name}: {kind_of(array)} {array.shape}"
+
+
+def yes_or_no(array: np.ndarray) -> str:
+    """A single truth value in words; nothing for any other array."""
+    return ("yes" if array else "no") if array.shape == () and array.dtype == bool else ""
 
 
 def rows_of_exception(outcome: Outcome) -> Iterator[tuple[str, str]]:
@@ -184,6 +202,11 @@ def rows_of_difference(difference: Difference) -> Iterator[tuple[str, str]]:
         yield "array", f"{difference.name}: not among the results"
     elif got is None:
         yield "array", f"{difference.name}: got {difference.odd}; it should be {kind_of(wanted)} {wanted.shape}"
+    elif difference.kind == "values" and wanted.ndim == 0:
+        yours, right = yes_or_no(got), yes_or_no(wanted)
+        if not yours or not right:
+            yours, right = pair(got[()], wanted[()])
+        yield "value", f"{difference.name}: yours {yours}, right {right}"
     else:
         fine = "as it should be"
         shape = f"shape {got.shape} " + (fine if got.shape == wanted.shape else f"and not {wanted.shape}")
@@ -198,9 +221,6 @@ def rows_of_difference(difference: Difference) -> Iterator[tuple[str, str]]:
 def rows_of_values(difference: Difference) -> Iterator[tuple[str, str]]:
     wanted, got = difference.wanted, difference.got
     yours, right = pair(got[difference.first], wanted[difference.first])
-    if wanted.ndim == 0:
-        yield "value", f"yours {yours}, right {right}"
-        return
     at = ", ".join(map(str, difference.first))
     by = f", by up to {number(difference.largest)}" if np.isfinite(difference.largest) else ""
     some = f"{difference.wrong} of {wanted.size} element{'s' * (wanted.size > 1)} differ{by}"
@@ -242,7 +262,7 @@ def short(array: np.ndarray) -> str:
         return number(array[()])
     if not array.size:
         return f"[] of shape {array.shape}"
-    return "[" + ", ".join(short(part) for part in array) + "]"
+    return "[" + ", ".join(short(np.asarray(part)) for part in array) + "]"
 
 
 def kind_of(array: np.ndarray) -> str:

@@ -17,8 +17,19 @@ from pathlib import Path
 from typing import Any
 
 from autograder.errors import NotebookError, SourceError
+from gradwright import _chapters
+from gradwright._chapters import relative
 
-__all__ = ["MARKS", "Cell", "definition_cells", "names_bound", "python_text", "read_notebook", "read_source"]
+__all__ = [
+    "MARKS",
+    "Cell",
+    "definition_cells",
+    "names_bound",
+    "python_text",
+    "read_notebook",
+    "read_source",
+    "untouched",
+]
 
 MARKS = ("exercise", "check", "given", "figure", "widget")
 KINDS = {"code": "code", "markdown": "markdown", "md": "markdown", "raw": "raw"}
@@ -122,18 +133,21 @@ def read_notebook(path: Path | str, released: Mapping[str, dict[str, str]] | Non
 
 
 def _raw_cells(path: Path) -> list[Any]:
+    text = _read_text(path)
     try:
-        content = json.loads(_read_text(path))
+        content = json.loads(text)
     except ValueError as error:
         raise NotebookError(
-            f"{path} is not valid JSON ({error}): restore it, or paste your cells into an untouched copy"
+            f"{relative(path)} is not valid JSON ({error}): {untouched(path)}, to paste your cells into"
         ) from error
     if not isinstance(content, dict) or not isinstance(content.get("nbformat"), int):
-        raise NotebookError(f"{path} is JSON but not a notebook: it has no nbformat number; is it another file?")
+        raise NotebookError(
+            f"{relative(path)} is JSON but not a notebook: it has no nbformat number; is it another file?"
+        )
     if content["nbformat"] != 4 or not isinstance(content.get("cells"), list):
         raise NotebookError(
-            f"{path} is a notebook in format {content['nbformat']} without a list of cells as format 4 has it; "
-            "open it in JupyterLab and save it again"
+            f"{relative(path)} is a notebook in format {content['nbformat']} without a list of cells "
+            "as format 4 has it; open it in JupyterLab and save it again"
         )
     return content["cells"]
 
@@ -144,7 +158,8 @@ def _notebook_cell(path: Path, raw: Any, position: int, released: Mapping[str, d
         source = "".join(source)
     if not isinstance(source, str) or raw.get("cell_type") not in KINDS:
         raise NotebookError(
-            f"{path}, cell {position} has no text or no known cell type; delete that cell in JupyterLab and save"
+            f"{relative(path)}, cell {position} has no text or no known cell type; "
+            "delete that cell in JupyterLab and save"
         )
     cell_id = str(raw.get("id") or "")
     metadata = raw.get("metadata")
@@ -167,14 +182,22 @@ def _marks_of(metadata: dict[str, Any], cell_type: str) -> dict[str, str]:
     return {"exercise" if nbgrader.get("solution") else "given": name}
 
 
+def untouched(path: Path, where: str = "beside it") -> str:
+    """How to get what a chapter's notebook was in the beginning."""
+    number = next((f"{chapter.number:02d}" for chapter in _chapters.CHAPTERS if chapter.name == path.stem), "NN")
+    return f"`autograder fresh {number}` puts an untouched copy {where}"
+
+
 def _read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        raise NotebookError(f"{path} is not UTF-8 text: save it again as UTF-8, or take an untouched copy") from error
+        raise NotebookError(
+            f"{relative(path)} is not UTF-8 text: save it again as UTF-8, or {untouched(path)}"
+        ) from error
     except OSError as error:
         raise NotebookError(
-            f"{path} cannot be read ({error.strerror}): check the name and where you started"
+            f"{relative(path)} cannot be read ({error.strerror}): check the name and where you started"
         ) from error
 
 

@@ -67,7 +67,9 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
-MAKERS = names("tensor zeros ones full arange")  # of every chapter with a Tensor of its own
+MAKERS = names(  # of every chapter with a Tensor of its own
+    "tensor from_numpy empty zeros ones full zeros_like ones_like arange eye linspace rand randn randint randperm"
+)
 
 CHAPTERS: tuple[Chapter, ...] = (
     Chapter(0, "start", "How the course works"),
@@ -79,7 +81,6 @@ CHAPTERS: tuple[Chapter, ...] = (
             "": (
                 *names("Tensor float16 float32 float64 uint8 int8 int16 int32 int64 bool"),
                 *MAKERS,
-                *names("from_numpy empty zeros_like ones_like eye linspace rand randn randint randperm"),
                 *names("Generator default_generator manual_seed broadcast_shapes result_type"),
             ),
         },
@@ -93,7 +94,7 @@ CHAPTERS: tuple[Chapter, ...] = (
         "autodiff",
         "Automatic differentiation",
         {
-            "": ("Tensor", *MAKERS, *names("add mul matmul sum no_grad enable_grad is_grad_enabled set_grad_enabled")),
+            "": ("Tensor", *MAKERS, *names("no_grad enable_grad is_grad_enabled set_grad_enabled")),
             "autograd": names("Function grad gradcheck"),
         },
     ),
@@ -104,17 +105,18 @@ CHAPTERS: tuple[Chapter, ...] = (
         {
             "": (
                 *("Tensor", *MAKERS),
-                *names("linspace eye rand randn Generator manual_seed zeros_like ones_like full_like rand_like"),
-                *names("randn_like"),
-                *names("neg add sub mul div pow exp log log1p expm1 sqrt rsqrt abs sin cos tanh sigmoid relu maximum"),
-                *names("minimum clamp where reciprocal square sum mean var std prod cumsum max min amax amin"),
-                *names("logsumexp softmax log_softmax norm matmul mm bmm mv dot outer einsum addmm reshape permute"),
-                *names("transpose broadcast_to squeeze unsqueeze flatten cat stack split chunk unbind gather"),
-                *names("index_select masked_fill masked_select tril triu roll flip repeat_interleave argmax argmin"),
-                *names("sort topk eq ne lt le gt ge isnan isinf isfinite allclose equal"),
+                *names("full_like rand_like randn_like where cat stack einsum"),
             ),
             "nn.functional": names("relu gelu silu softplus sigmoid tanh softmax log_softmax one_hot pad"),
         },
+        methods=(
+            *names("neg add sub mul div pow exp log log1p expm1 sqrt rsqrt abs sin cos tanh sigmoid relu maximum"),
+            *names("minimum clamp reciprocal square sum mean var std prod cumsum max min amax amin logsumexp softmax"),
+            *names("log_softmax norm matmul mm bmm mv dot outer addmm reshape permute transpose t broadcast_to"),
+            *names("squeeze unsqueeze flatten clone narrow split chunk unbind gather index_select masked_fill"),
+            *names("masked_select tril triu roll flip repeat_interleave argmax argmin all any argsort sort topk"),
+            *names("eq ne lt le gt ge isnan isinf isfinite allclose equal"),
+        ),
     ),
     Chapter(
         4,

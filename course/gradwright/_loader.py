@@ -55,16 +55,17 @@ class ChapterModule(ModuleType):
         )
 
 
-def load_module(name: str, path: Path | str) -> ModuleType:
+def load_module(name: str, path: Path | str, broken: dict[str, str] | None = None) -> ModuleType:
     """Make the module `name` from a source or a notebook and enter it in sys.modules.
 
+    broken: takes the exercises whose cell cannot be run (id -> the sentence that says so), and the rest is loaded.
     Raises NotebookError where the file cannot be read or one of its cells cannot be run; sys.modules is then as before.
     """
     module = ChapterModule(name)
     before = sys.modules.get(name)
     sys.modules[name] = module
     try:
-        fill_module(module, Path(path))
+        fill_module(module, Path(path), broken)
     except BaseException:
         if before is None:
             del sys.modules[name]
@@ -90,8 +91,8 @@ def definition_text(path: Path) -> str:
     return "\n".join(f"# %% {cell.id}\n{cell.text}" for cell in definition_cells(read_cells(path)))
 
 
-def fill_module(module: ModuleType, path: Path) -> None:
-    """Run the definition cells of a file in a module, in order."""
+def fill_module(module: ModuleType, path: Path, broken: dict[str, str] | None = None) -> None:
+    """Run the definition cells of a file in a module, in order. `broken` is as for `load_module`."""
     cells = read_cells(path)
     chosen = definition_cells(cells)
     place = SourceFile(path) if path.suffix == ".py" else Notebook(path)
@@ -105,8 +106,14 @@ def fill_module(module: ModuleType, path: Path) -> None:
             exec(code, names)
         except (Exception, SystemExit) as error:
             reason = names["__skipped__"].get(getattr(error, "name", None)) if isinstance(error, NameError) else None
-            raise NotebookError(definition_failed(place, cell, error, reason)) from error
-        place.ran(cell, names)
+            sentence = definition_failed(place, cell, error, reason)
+            # After a broken exercise the cells that build on it fail as well; a given one that fails by itself is
+            # trouble for all exercises.
+            if broken is None or not (broken or "exercise" in cell.marks):
+                raise NotebookError(sentence) from error
+            broken.setdefault(cell.marks.get("exercise", cell.id), sentence)
+        else:
+            place.ran(cell, names)
     del names["__building__"]
 
 
@@ -187,7 +194,7 @@ def definition_failed(place: SourceFile | Notebook, cell: Cell, error: BaseExcep
             line = step.tb_lineno
         step = step.tb_next
     said = error.msg if isinstance(error, SyntaxError) else error
-    remedy = reason or "mend that cell, save, and load it again"
+    remedy = reason or "mend that cell, save, and try again"
     return f"{place.where(cell, line)} cannot be run: {type(error).__name__}: {said}; {remedy}"
 
 

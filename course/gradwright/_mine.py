@@ -7,19 +7,24 @@ import json
 import os
 import sys
 import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from autograder import checks
 from autograder.checks import Exercise, Verdict, exercises_of, judge
-from autograder.errors import BadInput, GradwrightError, NotebookError
+from autograder.checks.stored import read_reference
+from autograder.errors import BadInput, GradwrightError, Interrupted, NotebookError
 from gradwright import _chapters
+from gradwright._cells import untouched
 from gradwright._chapters import Chapter, find_chapter, relative
 from gradwright._framework import Own, limited, put, state, unload
-from gradwright._loader import definition_text, load_module, missing_names
+from gradwright._loader import definition_text, load_module, missing_names, read_cells
 
-__all__ = ["begin_chapter", "find_notebook", "lacking", "stale", "use", "verify"]
+__all__ = ["begin_chapter", "find_notebook", "lacking", "opened", "stale", "use", "verify"]
 
 MANY = 4
 """Up to so many exercises are named in one line."""
@@ -40,7 +45,8 @@ def use(which: str, upto: int | str | None = None) -> None:
 
     which: "mine" takes your own notebooks, where they pass their checks; "reference" takes the course's answers.
     upto:  with "mine", the last chapter to take from you (default: the one before this).
-    Raises BadInput for any other value.
+    Your notebooks run in this kernel and may take their time: to stop one, interrupt the kernel (Ctrl-C in a shell).
+    Raises BadInput for any other value, Interrupted when it is stopped.
     """
     if which not in ("mine", "reference"):
         raise BadInput(f'use takes "mine" or "reference", not {which!r}')
@@ -54,8 +60,8 @@ def use(which: str, upto: int | str | None = None) -> None:
     width = max(len(chapter.label) for chapter in _chapters.CHAPTERS)
     for chapter in _chapters.CHAPTERS:
         before = state.limit is None or chapter.number < state.limit
-        if before and chapter.number <= last and (find_notebook(chapter) or chapter.source.is_file()):
-            print(f"{chapter.label:<{width}}  {stand(chapter)}")
+        if before and chapter.number <= last and (line := stand_or_stop(chapter)):
+            print(f"{chapter.label:<{width}}  {line}")
 
 
 def back_to_reference(first: int) -> None:
@@ -67,17 +73,27 @@ def back_to_reference(first: int) -> None:
         del state.notebooks[number]
 
 
+def stand_or_stop(chapter: Chapter) -> str:
+    try:
+        return stand(chapter)
+    except KeyboardInterrupt:
+        raise Interrupted(
+            f'use("mine") was stopped in chapter {chapter.label}, which stands on the reference; if your notebook '
+            f"never ends, `autograder check {chapter.number:02d}` names the exercise with the loop"
+        ) from None
+
+
 def stand(chapter: Chapter) -> str:
-    """Use the learner's notebook of a chapter if it is right, and say what the chapter now stands on."""
+    """Use the learner's notebook of a chapter if it is right, and say what the chapter now stands on; nothing where
+    the chapter is still to come."""
     own = state.notebooks.get(chapter.number)
     if own is not None:
         return changed(chapter, own) or f"yours ({relative(own.path)}), as loaded before"
     stands = "reference" if chapter.source.is_file() else "missing"
-    path = find_notebook(chapter)
-    if path is None:
-        return f"{stands}: no notebook of yours"
-    count = 0
     try:
+        path = find_notebook(chapter)
+        if path is None:
+            return f"{stands}: no notebook of yours" if chapter.source.is_file() else ""
         count = len(exercises_of(chapter.number))
         lacks = lacking(chapter.number, path)
         if not lacks:
@@ -109,15 +125,24 @@ def take(chapter: Chapter, path: Path) -> list[Chapter]:
 
 
 def find_notebook(chapter: Chapter) -> Path | None:
-    """The learner's notebook of a chapter: beside the running one, then in work/, then in course/."""
-    here = Path.cwd()
-    places = (
-        here.parent / chapter.notebook,
-        here / chapter.notebook.name,
-        _chapters.ROOT / "work" / chapter.notebook,
-        chapter.release,
-    )
-    return next((place for place in places if place.is_file()), None)
+    """The learner's notebook of a chapter: beside the running one, then in work/, then in course/.
+
+    Raises NotebookError where work/ has the chapter's folder and no notebook of that name in it: the one in course/
+    is then not the learner's.
+    """
+    here, own = Path.cwd(), _chapters.ROOT / "work" / chapter.notebook
+    for place in (here.parent / chapter.notebook, here / chapter.notebook.name, own):
+        if place.is_file():
+            return place
+    if own.parent.is_dir():
+        raise NotebookError(f"{relative(own)} is missing{renamed(own)}{untouched(own, 'there')}")
+    return chapter.release if chapter.release.is_file() else None
+
+
+def renamed(missing: Path) -> str:
+    """What stands between "is missing" and the last remedy: the notebooks that it may have become."""
+    others = sorted(path.name for path in missing.parent.glob("*.ipynb"))
+    return f"; there is {' and '.join(others)}: rename it, or " if others else ": "
 
 
 def stale() -> list[str]:
@@ -148,31 +173,52 @@ def verify(key: int | str, path: Path | str) -> list[Verdict]:
     Raises NotebookError where the notebook cannot be loaded, BadInput for a chapter without exercises.
     """
     chapter = find_chapter(key)
+    with opened(chapter, Path(path), {}) as verdict_of:
+        return [verdict_of(exercise) for exercise in exercises_of(chapter.number)]
+
+
+@contextmanager
+def opened(
+    chapter: Chapter, path: Path, broken: dict[str, str] | None = None
+) -> Iterator[Callable[[Exercise], Verdict]]:
+    """Load a learner's notebook; inside, the function that judges one of its exercises.
+
+    broken: takes the exercises whose cell cannot be run; without it, one such cell is a NotebookError.
+    """
     with limited(chapter.number):
-        module = load_module(chapter.module, path)
-        return [verdict_on(exercise, module, Path(path)) for exercise in exercises_of(chapter.number)]
+        module = load_module(chapter.module, path, broken)
+        yield lambda exercise: verdict_on(exercise, module, path, broken or {})
 
 
-def verdict_on(exercise: Exercise, module: ModuleType, path: Path) -> Verdict:
-    framework = sys.modules["gradwright"]
-    target: Any = module
+def verdict_on(exercise: Exercise, module: ModuleType, path: Path, broken: dict[str, str]) -> Verdict:
+    if exercise.id in broken:
+        return no_verdict(exercise, broken[exercise.id])
     try:
-        for step in exercise.name.split("."):
-            target = getattr(target, step)
-        return judge(exercise, target, framework)
-    except AttributeError as error:
-        return judge(exercise, refusal(exercise, f"{relative(path)} defines no {exercise.name}: {error}"), framework)
+        target = attrgetter(exercise.name)(module)
+    except AttributeError:
+        return no_verdict(exercise, not_defined(exercise, module, path))
+    try:
+        return judge(exercise, target, sys.modules["gradwright"])
     except BadInput as error:
-        return judge(exercise, refusal(exercise, str(error)), framework)
+        return no_verdict(exercise, str(error))
 
 
-def refusal(exercise: Exercise, sentence: str) -> Any:
-    """Stands where the notebook has no object that could be judged: whoever calls it is told why."""
+def no_verdict(exercise: Exercise, trouble: str) -> Verdict:
+    return Verdict(exercise, (), len(read_reference(exercise).cases), trouble=trouble)
 
-    def refuse(*arguments: Any, **options: Any) -> None:
-        raise BadInput(sentence)
 
-    return type(exercise.name, (), {"__init__": refuse}) if exercise.kind == "class" else refuse
+def not_defined(exercise: Exercise, module: ModuleType, path: Path) -> str:
+    """Why a notebook does not define what an exercise asks for."""
+    reason = vars(module)["__skipped__"].get(exercise.name.partition(".")[0])
+    if reason:
+        return reason
+    cell = next((cell for cell in read_cells(path) if cell.marks.get("exercise") == exercise.id), None)
+    if cell is None:
+        return f"the cell of `{exercise.name}` is missing: {untouched(path, 'beside yours')}"
+    return (
+        f"{relative(path)}, cell {cell.position} defines no `{exercise.name}`: give it that name again, "
+        f"or {untouched(path, 'beside yours')}"
+    )
 
 
 def lacking(key: int | str, path: Path | str) -> list[str]:
@@ -185,7 +231,9 @@ def lacking(key: int | str, path: Path | str) -> list[str]:
     known = read_memory().get(place)
     if isinstance(known, dict) and known.get("of") == mark and isinstance(known.get("lacks"), list):
         return known["lacks"]
-    lacks = [verdict.exercise.title for verdict in verify(key, path) if not verdict.right]
+    with opened(chapter, path) as verdict_of:
+        verdicts = [verdict_of(exercise) for exercise in exercises_of(chapter.number)]
+    lacks = [verdict.exercise.title for verdict in verdicts if not verdict.right]
     write_memory(place, {"of": mark, "lacks": lacks})
     return lacks
 

@@ -37,7 +37,17 @@ class start_dot_loop:
             refuse_different_lengths(a, b)
             for x, y in zip(a, b, strict=True):
                 return x * y
-            return 0.0
+
+        def returned_inside_the_loop_and_after_it(a, b):
+            """The function returned after the first product: keep the `return` after the loop, and none inside it."""
+            refuse_different_lengths(a, b)
+            return a[0] * b[0] if len(a) else 0.0
+
+        def returned_inside_the_loop_lengths_unchecked(a, b):
+            """The function returned after the first product: the `return` belongs after the loop, not inside it. Before
+            the loop, compare the lengths."""
+            for x, y in zip(a, b, strict=False):
+                return x * y
 
         def return_never_reached_when_empty(a, b):
             """It returns from inside the loop, which an empty vector never enters: return once, after the loop."""
@@ -76,8 +86,8 @@ class start_dot_loop:
             refuse_different_lengths(a, b)
             return sum(a + b)
 
-        def total_multiplied(a, b):
-            """The products were multiplied into the total, which started at 0 and stays there: add them."""
+        def never_left_zero(a, b):
+            """The total never left 0: each product is to be added to it, and the sum to become the new total."""
             refuse_different_lengths(a, b)
             return 0.0
 
@@ -111,9 +121,15 @@ class start_dot_loop:
             refuse_different_lengths(a, b)
             return sum(a * b) / max(len(a), 1)
 
+        def wrapped(a, b):
+            """The number is right but wrapped, as the only element of an array, a list or a tuple (a comma behind it
+            makes one): return the number itself."""
+            refuse_different_lengths(a, b)
+            return (sum(a * b, 0.0),)
+
         def cut_to_the_shorter(a, b):
-            """Vectors of different lengths were accepted and the surplus ignored, as `zip` does: compare the lengths
-            first, and raise ValueError."""
+            """Vectors of different lengths were not refused, and whatever came back, they have no dot product: compare
+            the lengths first (`zip` alone does not), and raise ValueError."""
             return sum(x * y for x, y in zip(a, b, strict=False))
 
         def lengths_left_to_indexing(a, b):
@@ -188,7 +204,8 @@ class start_dot:
             return np.cumsum(a * b)
 
         def axis_kept(a, b):
-            """The number is right but sits in an array of shape (1,): return the number itself."""
+            """The number is right but wrapped, as the only element of an array, a list or a tuple (a comma behind it
+            makes one): return the number itself."""
             refuse_different_lengths(a, b)
             return np.sum(a * b, keepdims=True)
 
@@ -198,8 +215,8 @@ class start_dot:
             return (a * b).sum()
 
         def cut_to_the_shorter(a, b):
-            """Vectors of different lengths were accepted and the surplus cut off: compare the lengths first, and raise
-            ValueError."""
+            """Vectors of different lengths were not refused, and whatever came back, they have no dot product: compare
+            the lengths first, and raise ValueError."""
             n = min(len(a), len(b))
             return a[:n] @ b[:n]
 

@@ -80,6 +80,10 @@ class tensor_strides:
             """An axis of size 1 got stride 0. It has a stride like any other: the product of the sizes to its right."""
             return tuple(0 if n == 1 else s for n, s in zip(shape, row_major_strides(shape), strict=True))
 
+        def one_stride_too_many(shape):
+            """For () there is one stride, and there is no axis that it could belong to: the answer is ()."""
+            return row_major_strides(shape) or (1,)
+
         def sizes(shape):
             """This is the shape itself. A stride says how many places a step walks, not how many steps there are."""
             return tuple(shape)
@@ -301,7 +305,19 @@ class tensor_permute:
         def copied(t, dims):
             """The elements are right and were copied: the storage changed, and this tensor did not. End in t.see(...)
             with the old storage."""
-            return t.new(t.array.transpose(checked(t, dims)))
+            return t.new(t.array.transpose(checked(t, dims)).copy())
+
+        def t_itself_changed(t, dims):
+            """t itself was changed, and others may hold it: leave it as it is, and end in t.see(...)."""
+            dims = checked(t, dims)
+            t.shape, t.strides = tuple(t.shape[d] for d in dims), tuple(t.strides[d] for d in dims)
+            t._array = None
+            return t
+
+        def axes_wrapped_round(t, dims):
+            """An axis that does not exist was accepted: % makes a valid one of every number. Add the number of axes
+            to negative ones only, and compare."""
+            return permute(t, [dim % max(t.ndim, 1) for dim in dims])
 
         def axes_reversed(t, dims):
             """The axes were reversed, whatever dims says: look up each axis in dims."""
@@ -466,6 +482,19 @@ class tensor_index:
 
             return walk(t, key, axis)
 
+        def slice_taken_literally(t, key):
+            """The slice's own start and stop were used, which may be missing, negative or past the end:
+            item.indices(size) fills them in."""
+
+            def axis(item, size, stride):
+                if not isinstance(item, slice):
+                    return one_axis(item, size, stride)
+                start, step = item.start or 0, item.step or 1
+                stop = size if item.stop is None else item.stop
+                return start * stride, len(range(start, stop, step)), step * stride
+
+            return walk(t, key, axis)
+
         def none_uses_an_axis(t, key):
             """A None used up an axis, so what follows it was applied one axis too late: None makes a new axis, and
             only numbers and slices go on to the next."""
@@ -620,8 +649,25 @@ class tensor_view_strides:
             return tuple(reversed(result))
 
         def always_a_copy(shape, strides, new):
-            """None for everything: that is safe, and it copies tensors that could be seen as they are."""
+            """None was returned where there is a view: that is safe, and it copies tensors that could be seen as they
+            are."""
             return None
+
+        def raised_instead_of_none(shape, strides, new):
+            """Where there is no view, an exception was raised. reshape asks this function, and copies when it hears
+            None: return None."""
+            result = view_strides(shape, strides, new)
+            if result is None:
+                raise ValueError(f"{shape} with strides {strides} cannot be seen as {new}")
+            return result
+
+        def cut_from_the_left(shape, strides, new):
+            """The blocks were cut from the left, where the large steps are: begin with the last block and the last new
+            axis."""
+            if not prod(shape):
+                return row_major_strides(new)
+            backwards = split(merged(*without_ones(shape, strides))[::-1], new[::-1])
+            return None if backwards is None else backwards[::-1]
 
         def empty_refused(shape, strides, new):
             """A tensor without elements was refused. It has nothing that could lie in the wrong place: any strides
@@ -680,6 +726,20 @@ def split(blocks, new):
     return tuple(reversed(result))
 
 
+def padded(a, b):
+    """Both shapes with ones in front, as long as the longer."""
+    n = max(len(a), len(b))
+    return (1,) * (n - len(a)) + tuple(a), (1,) * (n - len(b)) + tuple(b)
+
+
+def under_their_names(a, b, left, right):
+    """broadcast_shape(left, right), with a and b in its error."""
+    try:
+        return broadcast_shape(left, right)
+    except ValueError as error:
+        raise ValueError(f"shapes {a} and {b}:{str(error).partition(':')[2]}") from None
+
+
 class tensor_broadcast_shape:
     def oracle(arrays, torch):
         a, b = numbers(arrays["a"]), numbers(arrays["b"])
@@ -691,7 +751,7 @@ class tensor_broadcast_shape:
         def lined_up_on_the_left(a, b):
             """The shapes were lined up on the left. Broadcasting lines them up on the right."""
             n = max(len(a), len(b))
-            return broadcast_shape((*a, *[1] * (n - len(a))), (*b, *[1] * (n - len(b))))
+            return under_their_names(a, b, (*a, *[1] * (n - len(a))), (*b, *[1] * (n - len(b))))
 
         def larger_size(a, b):
             """The larger of two sizes was taken. Beside a 1 the other size counts, and it may be 0."""
@@ -708,11 +768,10 @@ class tensor_broadcast_shape:
 
         def zero_fits_everything(a, b):
             """0 was accepted beside 4. It is a size like any other: it fits itself and 1."""
-            n = max(len(a), len(b))
-            a, b = (1,) * (n - len(a)) + a, (1,) * (n - len(b)) + b
-            if any(p != q and not {p, q} & {0, 1} for p, q in zip(a, b, strict=True)):
+            left, right = padded(a, b)
+            if any(p != q and not {p, q} & {0, 1} for p, q in zip(left, right, strict=True)):
                 return broadcast_shape(a, b)
-            return tuple(min(p, q) if 0 in (p, q) else max(p, q) for p, q in zip(a, b, strict=True))
+            return tuple(min(p, q) if 0 in (p, q) else max(p, q) for p, q in zip(left, right, strict=True))
 
         def only_the_first_stretches(a, b):
             """Only the first shape was stretched. Either may have the 1: look at both sides."""
@@ -741,6 +800,11 @@ class tensor_broadcast_shape:
                 return broadcast_shape(a, b)
             except ValueError:
                 raise ValueError(f"shapes {a} and {b} do not broadcast") from None
+
+        def padded_shapes_named(a, b):
+            """The error names the shapes with ones in front. Nobody has tensors of these shapes: name them as they
+            were given."""
+            return broadcast_shape(*padded(a, b))
 
         def shapes_not_named(a, b):
             """The error does not name both shapes: put them into the message as they were given."""
@@ -1117,6 +1181,24 @@ class tensor_matmul:
             """The rows of all batches are still in one long axis: sort them back into the leading axes of a."""
             product = matmul(a, b)
             return product if b.ndim > 2 or a.ndim == 2 else a.new(product.array.reshape(-1, b.shape[-1]))
+
+        def batch_of_b_flattened(a, b):
+            """b was made one large matrix although it has leading axes of its own. One product is enough only where b
+            is a single matrix."""
+            if b.ndim == 2:
+                return matmul(a, b)
+            refuse_unequal_inner(a, b)
+            rows = a.array.reshape(prod(a.shape[:-1]), a.shape[-1]) @ b.array.reshape(b.shape[-2], -1)
+            return a.new(rows.reshape(*a.shape[:-1], -1))
+
+        def rows_left_to_reshape(a, b):
+            """reshape cannot work out a -1 where there are no elements: write the sizes out. The number of rows is the
+            product of the leading sizes."""
+            if b.ndim == 2 < a.ndim:
+                refuse_unequal_inner(a, b)
+                rows = a.array.reshape(-1, a.shape[-1]) @ b.array
+                return a.new(rows.reshape(*a.shape[:-1], -1))
+            return matmul(a, b)
 
         def only_two_axes(a, b):
             """Tensors with more than two axes were refused: multiply along the last two, and let the others

@@ -1,4 +1,4 @@
-"""A real JupyterLab on a copy of the course, opened in the distribution's Chromium."""
+"""A real JupyterLab on a copy of the course, started as `make learn` does, opened in the distribution's Chromium."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 import shutil
 import socket
 import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ import pytest
 from browser.lab import Lab
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from autograder.learn import SETTINGS
+from autograder.learn import lab_command, lab_environment
 
 ROOT = Path(__file__).resolve().parents[2]
 CHROMIUM = next((path for name in ("chromium", "chromium-browser") if (path := shutil.which(name))), None)
@@ -41,16 +40,15 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    environment = os.environ | {
+    environment = lab_environment() | {
         "JUPYTERLAB_SETTINGS_DIR": str(folder / "settings"),
         "JUPYTER_RUNTIME_DIR": str(folder / "runtime"),
         "JUPYTER_CONFIG_DIR": str(folder / "config"),
         "IPYTHONDIR": str(folder / "ipython"),
         "PYTHONPATH": os.pathsep.join([str(project / "course"), str(project)]),
     }
-    command = [sys.executable, "-m", "jupyter", "lab", "--no-browser", "--allow-root", f"--port={port}"]
-    command += [f"--ServerApp.root_dir={project}", "--IdentityProvider.token=", "--ServerApp.port_retries=0"]
-    command += ["--ServerApp.disable_check_xsrf=True", f"--LabApp.app_settings_dir={SETTINGS}"]
+    command = lab_command(port, browser=False, root=project)
+    command += ["--IdentityProvider.token=", "--ServerApp.disable_check_xsrf=True"]
     log = (folder / "lab.log").open("w")
     process = subprocess.Popen(command, cwd=project, env=environment, stdout=log, stderr=subprocess.STDOUT)
     address = f"http://127.0.0.1:{port}"

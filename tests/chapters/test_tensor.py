@@ -125,6 +125,8 @@ def test_shape_methods(same):
     same(x[:, :1].expand(-1, 5, -1), np.broadcast_to(y[:, :1], (2, 5, 4)))
     same(tensor(7).flatten(), np.array([7]))
     same(tensor(7).reshape(1, 1), np.array([[7]]))
+    same(tensor(7).transpose(0, -1), np.array(7))
+    assert all(type(size) is int for size in x.reshape(np.int64(4), -1).shape)
     assert (x.dim(), x.numel(), x.size(), x.size(-1), x.stride(0), x[1].storage_offset()) == (
         3,
         24,
@@ -157,9 +159,23 @@ def test_a_kernels_array_becomes_the_storage_without_a_copy(same):
     array = np.arange(6.0).reshape(2, 3)
     assert np.shares_memory(Tensor(array).storage.data, array)
     assert np.shares_memory(chapter.from_numpy(array).array, array)
-    turned = Tensor(array.T)
-    assert turned.is_contiguous() and not np.shares_memory(turned.storage.data, array)
-    same(turned, array.T)
+    for uneven in (array[:, ::2], array[::-1], np.broadcast_to(array, (2, 2, 3))):
+        t = Tensor(uneven)
+        assert t.is_contiguous() and not np.shares_memory(t.storage.data, array)
+        same(t, uneven)
+
+
+@pytest.mark.parametrize("dims", [(1, 0, 2), (2, 1, 0), (1, 2, 0), (0, 2, 1)], ids=str)
+def test_a_kernel_leaves_the_order_in_memory_as_it_was(dims, same):
+    base = np.random.default_rng(0).standard_normal((2, 3, 4))
+    x, y = tensor(base).permute(*dims), base.transpose(dims)
+    t = x + 1
+    assert t.strides == x.strides and not t.is_contiguous()
+    np.testing.assert_array_equal(t.storage.data, (base + 1).ravel())
+    same(t, y + 1)
+    same(t[::-1, 1:], (y + 1)[::-1, 1:])
+    same(t.reshape(24), (y + 1).reshape(24))
+    assert t.contiguous().is_contiguous() and t.contiguous().strides == chapter.row_major_strides(t.shape)
 
 
 # Python's side
@@ -174,6 +190,7 @@ def test_numbers_lists_and_iteration():
     np.testing.assert_array_equal(np.asarray(x.T), [[1.5, 3.0], [2.0, 4.0]])
     assert np.shares_memory(x.numpy(), x.storage.data)
     assert len({x, x.T, x}) == 2
+    assert 3 in x and 5 not in x and x[0, 1] in x
 
 
 def test_printed_form():
@@ -193,6 +210,13 @@ ERRORS = {
     "a step of zero": (ValueError, r"zero", lambda x: x[::0]),
     "an axis that is not there": (IndexError, r"dim 2 is out of range for 2 axes: use -2 to 1", lambda x: x.sum(2)),
     "an axis named twice": (ValueError, r"dim \(0, -2\) names an axis twice", lambda x: x.sum((0, -2))),
+    "a truth value as axis": (TypeError, r"a whole number, and this one is a bool: True", lambda x: x.sum(True)),
+    "a float as axis": (TypeError, r"a float: 0\.0", lambda x: x.transpose(0.0, 1)),
+    "two axes for argmax": (TypeError, r"a tuple: \(0, 1\)", lambda x: x.argmax((0, 1))),
+    "two axes for max": (TypeError, r"a tuple: \(0, 1\)", lambda x: x.max((0, 1))),
+    "an axis of a number": (IndexError, r"dim 1 is out of range for 0 axes", lambda x: x.sum().sum(1)),
+    "axes to flatten in the wrong order": (ValueError, r"from axis 1 to axis 0", lambda x: x.flatten(1, 0)),
+    "an axis to permute that is not there": (ValueError, r"dims \(-1, -3\)", lambda x: x.permute(-1, -3)),
     "a permutation with a gap": (ValueError, r"do not name each of the 2 axes", lambda x: x.permute(0, 0)),
     "a reshape that does not fit": (
         ValueError,
@@ -200,7 +224,8 @@ ERRORS = {
         lambda x: x.reshape(5, 2),
     ),
     "a reshape with two blanks": (ValueError, r"does not settle the -1", lambda x: x.reshape(-1, -1)),
-    "negative sizes": (ValueError, r"12 elements", lambda x: x.reshape(-3, -4)),
+    "negative sizes": (ValueError, r"0 or more, or -1 once .* \(-3, -4\)", lambda x: x.reshape(-3, -4)),
+    "a size that is no whole number": (TypeError, r"'float' object", lambda x: x.reshape(3.0, 4)),
     "a blank that does not divide": (ValueError, r"does not settle the -1", lambda x: x.reshape(5, -1)),
     "a broadcast that shrinks": (ValueError, r"\(3, 4\) cannot fill \(1, 4\)", lambda x: x.broadcast_to((1, 4))),
     "an expand of a new axis to -1": (ValueError, r"an axis that is new has none", lambda x: x.expand(-1, 3, 4)),
@@ -209,9 +234,17 @@ ERRORS = {
     "the length of a number": (TypeError, r"no length", lambda x: len(x[0, 0])),
     "iterating over a number": (TypeError, r"no length", lambda x: list(x[0, 0])),
     "a float tensor as index": (TypeError, r"holds float32", lambda x: [1, 2][x[0, 0]]),
-    "an operation that is not offered": (AttributeError, r"no 'softmax' here", lambda x: x.softmax(-1)),
+    "an operation that is not offered": (AttributeError, r"no attribute 'softmax'", lambda x: x.softmax(-1)),
     "an argument that is not offered": (TypeError, r"axis", lambda x: x.sum(axis=1)),
-    "an array beside a tensor": (TypeError, r"unsupported operand", lambda x: np.ones(4) * x),
+    "an array beside a tensor": (TypeError, r"do not mix: make it a tensor first", lambda x: np.ones(4) + x),
+    "an array compared with a tensor": (TypeError, r"do not mix", lambda x: x == np.ones(4)),
+    "a complex number": (TypeError, r"does not support", lambda x: x * np.complex64(1j)),
+    "a number that does not fit": (
+        OverflowError,
+        r"uint8 has no room for 300: .*x\.long\(\)",
+        lambda x: x.to("uint8") < 300,
+    ),
+    "a dtype that is not held": (TypeError, r"cannot hold complex128", lambda x: x.to(complex)),
     "a list beside a tensor": (TypeError, r"unsupported operand", lambda x: x - [1, 2, 3, 4]),
     "t() of three axes": (ValueError, r"use transpose or mT", lambda x: x[None].t()),
 }
@@ -250,6 +283,8 @@ def test_tensor_copies_and_from_numpy_does_not():
         chapter.from_numpy(array[::-1])
     with pytest.raises(TypeError, match="cannot hold complex128"):
         tensor([1j])
+    with pytest.raises(TypeError, match="cannot hold uint16"):
+        chapter.from_numpy(np.zeros(3, np.uint16))
     with pytest.raises(TypeError, match="requires_grad"):
         tensor([1.0], requires_grad=True)
 
@@ -322,7 +357,7 @@ def test_a_rewritten_exercise_is_not_answered_from_memory():
 def test_functions_of_the_package_are_the_methods():
     import gradwright
 
-    x = tensor([[3.0, 1.0], [2.0, 5.0]])
+    x = gradwright.tensor([[3.0, 1.0], [2.0, 5.0]])
     assert gradwright.sum(x, dim=0).tolist() == [5.0, 6.0]
     assert gradwright.matmul(x, x).tolist() == (x @ x).tolist()
     assert gradwright.bool == np.dtype("bool")

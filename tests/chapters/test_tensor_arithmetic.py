@@ -56,6 +56,15 @@ def test_operators_with_tensors_and_numbers_on_either_side(operator, same):
     same(calculate(tensor(a), np.float64(2)), calculate(a, 2))
 
 
+@pytest.mark.parametrize("exponent", [0, 1, 2, 3, -1, -2, 0.5, 1.5, math.inf, math.nan])
+def test_powers_of_floats(exponent):
+    x = np.array([0.25, 1, 2, 3.5])
+    for dtype in (float32, float64):
+        powers = tensor(x, dtype=dtype) ** exponent
+        assert powers.dtype == dtype
+        np.testing.assert_allclose(powers.array, x**exponent, rtol=1e-6)
+
+
 @pytest.mark.parametrize("name", ["exp", "log", "sqrt", "tanh", "neg", "abs"])
 def test_functions_of_one_input(name):
     x = np.random.default_rng(1).uniform(0.5, 2, (4, 3)).T[::-1]
@@ -70,6 +79,7 @@ def test_logic():
     assert (a & b).tolist() == [True, False, False]
     assert (a | b).tolist() == [True, True, False]
     assert (~a).tolist() == [False, False, True]
+    assert (True & b).tolist() == b.tolist() and (True | b).all()
     assert (a.all().item(), a.any().item(), zeros(0).bool().all().item()) == (False, True, True)
     assert (tensor([[1, 0], [2, 3]]) > 0).all(1).tolist() == [False, True]
 
@@ -109,6 +119,12 @@ def test_numbers_keep_the_dtype_unless_they_are_of_a_larger_kind():
     assert (arange(3) / 2).dtype == (arange(3) / arange(1, 4)).dtype == float32
     assert (arange(3) == 1.0).dtype == chapter.bool_
     assert (ones(3, dtype=int32) / ones((), dtype=float64)).dtype == float64
+
+
+def test_a_quotient_of_whole_numbers_is_not_taken_in_a_dtype_that_is_too_small():
+    x = tensor([0, 3, 250], dtype=chapter.uint8)
+    np.testing.assert_array_equal((x / tensor(1000)).array, np.float32([0, 0.003, 0.25]))
+    np.testing.assert_array_equal((tensor(-500) / x[1:]).array, np.float32(-500) / np.float32([3, 250]))
 
 
 def test_conversions_of_dtype():
@@ -207,6 +223,13 @@ def test_matmul_says_what_does_not_fit():
         zeros(2, 3) @ zeros(4, 5)
     with pytest.raises(ValueError, match=r"\(2, 4, 3\) and \(5, 3, 2\): leading shapes \(2,\) and \(5,\)"):
         zeros(2, 4, 3) @ zeros(5, 3, 2)
+    for a, b, text in [
+        ((2, 3), (4,), r"\(2, 3\) and \(4,\): axis -1 of the first is 3, axis -1 of the second 4"),
+        ((4,), (2, 3, 5), r"\(4,\) and \(2, 3, 5\): axis -1 of the first is 4, axis -2 of the second 3"),
+        ((3,), (4,), r"\(3,\) and \(4,\): axis -1 of the first is 3, axis -1 of the second 4"),
+    ]:
+        with pytest.raises(ValueError, match=text):
+            zeros(*a) @ zeros(*b)
     with pytest.raises(ValueError, match="needs an axis to sum over"):
         zeros(2) @ tensor(1.0)
     with pytest.raises(TypeError, match="matmul of float32 and float64"):

@@ -83,12 +83,16 @@ def test_the_answer_to_another_exercise_is_refused():
         ("start-dots", "did you mean 'start-dot'?"),
         ("dot_loop", "did you mean 'start-dot-loop'?"),
         ("Start-Dot", "did you mean 'start-dot'?"),
-        ("start-", "did you mean 'start-dot'?"),
-        ("start-qqqqqqqqqqqqqqqqqqqqqqq", "there are start-dot-loop, start-dot"),
     ],
 )
 def test_an_unknown_exercise_gets_a_suggestion(wanted, hint):
     assert message(lambda: find(wanted)) == f"there is no exercise {wanted!r}: {hint}"
+
+
+def test_a_name_like_none_of_its_chapter_gets_all_of_them():
+    wanted = "start-qqqqqqqqqqqqqqqqqqqqqqq"
+    every = ", ".join(exercise.id for exercise in exercises_of(0))
+    assert message(lambda: find(wanted)) == f"there is no exercise {wanted!r}: there are {every}"
 
 
 @pytest.mark.parametrize("wanted", ["", "漢字", "no such exercise anywhere at all", "../start-dot", "start-dot\n"])

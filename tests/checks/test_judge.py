@@ -103,7 +103,7 @@ def test_an_answer_that_is_wrong_in_some_cases_names_the_mistake_of_those():
     failing = [r for r in verdict.results if len(r.case.arrays["a"]) > 2]
     assert 0 < len(failing) < 11
     assert list(verdict.failing) == failing
-    assert verdict.state == f"not yet: {11 - len(failing)} of 11 cases"
+    assert verdict.state == f"not yet: {11 - len(failing)} of 11 cases right"
     assert mistakes(verdict) == ["halved"]
 
 
@@ -125,6 +125,21 @@ def test_a_mistake_that_would_have_spoilt_what_is_right_is_not_named():
     assert len(verdict.failing) == 1
     assert mistakes(verdict) == [""]
     assert verdict.causes[0].text == "The right answer times 0.5."
+
+
+def test_a_mistake_that_is_right_in_the_case_that_fails_is_not_named():
+    def squares_negated(a):
+        """The sign is wrong where both axes have one size."""
+        return -int(a.sum()) if a.shape == (3, 3) else int(a.sum())
+
+    def answer(a):
+        return np.float64(a.sum()) if a.shape == (2, 5) else a.sum()
+
+    exercise = make_exercise(lambda rng, *shape: {"a": rng.integers(1, 9, shape)}, draw=lambda rng: (3, 4))
+    verdict = verdict_on(answer, lambda a: int(a.sum()), exercise, squares_negated=squares_negated)
+    assert [cause.text for cause in verdict.causes] == [
+        "The numbers are right, the dtype is not: float64 instead of int64."
+    ]
 
 
 def test_what_explains_more_of_the_failing_cases_is_said():
@@ -201,7 +216,7 @@ def test_one_wrong_element_in_one_case_is_enough():
         return out
 
     verdict = judged(answer, draw=lambda rng: (2, 2))
-    assert verdict.state == "not yet: 10 of 11 cases"
+    assert verdict.state == "not yet: 10 of 11 cases right"
     assert "at [4, 2]" in verdict.text()
     assert verdict.points == 0
 
@@ -245,7 +260,7 @@ def test_an_untouched_exercise_is_not_implemented_yet():
 def test_an_exercise_that_calls_an_untouched_one_is_blocked_by_it():
     verdict = judged(stub("0.1", "dot_loop"))
     assert verdict.state == "blocked by 0.1 dot_loop"
-    assert "Do 0.1 dot_loop first: small calls it" in verdict.text()
+    assert "Do 0.1 dot_loop first: small builds on it" in verdict.text()
     assert (verdict.right, verdict.points) == (False, 0)
 
 
@@ -261,7 +276,7 @@ def test_not_implemented_in_other_words_is_an_exception_like_any_other():
         raise NotImplementedError("later")
 
     verdict = judged(answer)
-    assert verdict.state == "not yet: 0 of 11 cases"
+    assert verdict.state == "not yet: 0 of 11 cases right"
     assert "raised   NotImplementedError: later" in verdict.text()
 
 
@@ -276,7 +291,7 @@ def test_a_case_without_an_outcome_is_not_right():
     for some in (outcomes[:-1], outcomes[:1], []):
         verdict = assess(exercise, reference, some)
         assert not verdict.right
-        assert verdict.state == f"not yet: {len(some)} of 11 cases"
+        assert verdict.state == f"not yet: {len(some)} of 11 cases right"
         assert "Some cases have not been run." in verdict.text()
 
 

@@ -11,11 +11,13 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
+import gradwright
 from autograder.checks import notebook
 from autograder.checks.exercise import find
+from autograder.checks.judge import judge
 from autograder.checks.notebook import begin, check
 from autograder.checks.verdict import Verdict
-from autograder.errors import BadInput, CheckFailed
+from autograder.errors import BadInput, CheckFailed, Interrupted
 
 NO_FRAMEWORK = object()
 
@@ -212,3 +214,27 @@ def test_checks_import_neither_ipython_nor_torch_nor_the_framework():
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
     assert done.stderr == ""
+
+
+def test_an_endless_loop_that_is_interrupted_is_one_sentence(monkeypatch):
+    def endless(a, b):
+        raise KeyboardInterrupt  # what the kernel does when the square is pressed
+
+    gradwright.chapter(0)
+    with pytest.raises(
+        Interrupted, match=r"^0\.1 dot_loop was stopped at test_notebook\.py, line \d+: raise Keyboard"
+    ) as met:
+        check("start-dot-loop", endless)
+    assert len(met.value._render_traceback_()) == 1
+    assert isinstance(met.value, KeyboardInterrupt)
+
+
+def test_none_in_few_cases_does_not_hide_what_is_wrong_in_the_others():
+    def early(a, b):
+        if len(a) != len(b):
+            raise ValueError(len(a), len(b))
+        for x, y in zip(a, b, strict=True):
+            return x * y
+
+    verdict = judge(find("start-dot-loop"), early, gradwright)
+    assert "None" not in verdict.causes[0].text

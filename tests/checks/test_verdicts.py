@@ -19,7 +19,7 @@ from autograder.build.answers import answers_to
 from autograder.checks.exercise import find
 from autograder.checks.judge import assess, judge
 from autograder.checks.run import Outcome, Raised
-from autograder.checks.verdict import COLOURS, Cause, number, pair, short
+from autograder.checks.verdict import COLOURS, Cause, Verdict, number, pair, short
 from tests.checks.small_exercise import make_exercise, make_reference, verdict_on
 
 SNAPSHOTS = Path(__file__).parents[1] / "verdicts"
@@ -106,6 +106,12 @@ SITUATIONS = {
     "changes-its-input": lambda: on_matrices(in_place),
     "unequal-rows": lambda: on_matrices(unequal_rows),
     "text": lambda: on_matrices(lambda a, b: "0.5", lambda a, b: np.tanh(a).sum()),
+    "cannot-be-judged": lambda: Verdict(
+        find("start-dot-loop"),
+        (),
+        17,
+        trouble="the cell of `dot_loop` is missing: `autograder fresh 00` puts an untouched copy beside yours",
+    ),
     "builds-on-unproven": lambda: replace(on_matrices(lambda a, b: -right(a, b)), unproven=("0.1 dot_loop", "0.2 dot")),
 }
 
@@ -263,7 +269,7 @@ def test_a_forged_headline_in_the_output_does_not_begin_a_line():
         return None
 
     lines = on_matrices(answer).text().splitlines()
-    assert lines[0].endswith("not yet: 0 of 11 cases")
+    assert lines[0].endswith("not yet: 0 of 11 cases right")
     assert all(line.startswith("  ") for line in lines[1:])
 
 

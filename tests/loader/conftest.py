@@ -7,12 +7,14 @@ import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from gradwright import _chapters, _framework
+from gradwright import _chapters, _framework, _mine
 from gradwright._chapters import Chapter, find_chapter
+from tests.loader.notebooks import EXERCISES
 
 CHAPTERS = (
     Chapter(0, "start", "Start"),
@@ -119,14 +121,14 @@ class Project:
         return self.write(f"solutions/{find_chapter(key).stem}.py", text)
 
     def notebook(self, place: str, *cells: Any) -> Path:
-        """A notebook of cells that are (role, text); a plain text is a cell that the learner added."""
+        """A notebook of cells that are (role, text) or (role, text, name); a plain text is one the learner added."""
         raw = [_raw_cell(*(cell if isinstance(cell, tuple) else (None, cell))) for cell in cells]
         return self.write(place, json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": raw}))
 
 
-def _raw_cell(role: str | None, text: str) -> dict[str, Any]:
+def _raw_cell(role: str | None, text: str, name: str = "some-name") -> dict[str, Any]:
     kind = "markdown" if role == "prose" else "code"
-    metadata = {"gradwright": {"role": role, "name": "some-name"}} if role else {}
+    metadata = {"gradwright": {"role": role, "name": name}} if role else {}
     text = textwrap.dedent(text).strip("\n")
     return {"cell_type": kind, "id": f"cell-{abs(hash(text))}", "metadata": metadata, "source": text.splitlines(True)}
 
@@ -163,3 +165,18 @@ def sentence() -> Callable[..., str]:
         return str(caught.value)
 
     return catch
+
+
+@pytest.fixture
+def judged(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Stand-ins for records and judge; the list of what was judged."""
+    calls = []
+
+    def judge(exercise, target, framework):
+        calls.append(exercise.title)
+        return SimpleNamespace(exercise=exercise, right=bool(exercise.right(target, framework)), trouble="")
+
+    monkeypatch.setattr(_mine, "exercises_of", lambda number: tuple(EXERCISES[number]))
+    monkeypatch.setattr(_mine, "judge", judge)
+    monkeypatch.setattr(_mine, "read_reference", lambda exercise: SimpleNamespace(cases=()))
+    return calls

@@ -104,10 +104,16 @@ def test_a_file_that_is_no_notebook_gets_one_sentence(empty_project, sentence, c
 
 
 def test_a_file_that_is_missing_or_not_text(empty_project, sentence):
-    missing = empty_project.root / "none.ipynb"
-    assert f"{missing} cannot be read (No such file" in sentence(NotebookError, read_notebook, missing)
+    said = sentence(NotebookError, read_notebook, empty_project.root / "none.ipynb")
+    assert said == ("none.ipynb cannot be read (No such file or directory): check the name and where you started")
     binary = write_json(empty_project, "\u00e9", "latin-1")
-    assert f"{binary} is not UTF-8 text" in sentence(NotebookError, read_notebook, binary)
+    assert sentence(NotebookError, read_notebook, binary).startswith(f"{binary.name} is not UTF-8 text: save it again")
+
+
+def test_the_remedy_for_a_chapter_s_notebook_names_the_chapter(empty_project, sentence):
+    said = sentence(NotebookError, read_notebook, empty_project.write("work/01_tensor/tensor.ipynb", "{"))
+    assert said.startswith("work/01_tensor/tensor.ipynb is not valid JSON (")
+    assert said.endswith("): `autograder fresh 01` puts an untouched copy beside it, to paste your cells into")
 
 
 DEFINES = [

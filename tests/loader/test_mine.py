@@ -1,76 +1,20 @@
-"""The learner's own chapters: which are used, what the line says, what is remembered, what is stale."""
+"""`use`: which chapters are the learner's own, what the line says, what is stale."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
+import shutil
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 import gradwright
-from autograder.errors import BadInput, NotBuiltYet, NotebookError, ReferenceMissing
+from autograder.errors import BadInput, Interrupted, NotBuiltYet, NotebookError, ReferenceMissing
 from gradwright import _chapters, _framework, _mine
 from gradwright._chapters import CHAPTERS, find_chapter
 from gradwright._loader import read_source
-
-IMPORTS = ("given", "from gradwright.chapters.tensor import Tensor as Base\nfrom gradwright import double")
-RIGHT = {
-    1: [
-        ("exercise", "def double(x):\n    return 2 * x"),
-        ("given", "class Tensor:\n    of = 'mine'\n\n    def __init__(self, value):\n        self.value = value"),
-        ("given", "class Flatten: ...\n\ndef tensor(value):\n    return Tensor(value)"),
-    ],
-    2: [
-        IMPORTS,
-        ("exercise", "class Tensor(Base):\n    grad = None"),
-        ("given", "class Function: ...\n\ndef tensor(value): ...\n\ndef no_grad(): ..."),
-    ],
-}
-WRONG = {1: [("exercise", "def double(x):\n    return 3 * x"), *RIGHT[1][1:]]}
-WORK = {1: "work/01_tensor/tensor.ipynb", 2: "work/02_autodiff/autodiff.ipynb"}
-
-
-def exercise(chapter, position, name, kind, right):
-    return SimpleNamespace(title=f"{chapter}.{position} {name}", name=name, kind=kind, right=right)
-
-
-def double_is_right(target, framework):
-    with pytest.raises(NotBuiltYet):
-        _ = framework.tensor
-    return target(4) == 8
-
-
-EXERCISES = {
-    0: [],
-    1: [exercise(1, 1, "double", "function", double_is_right)],
-    2: [
-        exercise(2, 1, "Tensor", "class", lambda target, framework: issubclass(target, framework.Tensor)),
-        exercise(2, 2, "Tensor.__init__", "function", lambda target, framework: True),
-        exercise(2, 3, "extra", "function", lambda target, framework: target() is None),
-    ],
-    3: [exercise(3, 1, "Linear", "class", lambda target, framework: True)],
-}
-
-
-@pytest.fixture
-def judged(monkeypatch):
-    """Stand-ins for records and judge; the list of what was judged."""
-    calls = []
-
-    def judge(exercise, target, framework):
-        calls.append(exercise.title)
-        try:
-            right, said = exercise.right(target, framework), ""
-        except BadInput as error:
-            right, said = False, str(error)
-        return SimpleNamespace(exercise=exercise, right=bool(right), said=said)
-
-    monkeypatch.setattr(_mine, "exercises_of", lambda number: tuple(EXERCISES[number]))
-    monkeypatch.setattr(_mine, "judge", judge)
-    return calls
+from tests.loader.notebooks import EXERCISES, RIGHT, WORK, WRONG, exercise, extra, written
 
 
 @pytest.fixture
@@ -82,14 +26,6 @@ def mine(project, judged, capsys):
         return dict(re.split("  +", line, maxsplit=1) for line in capsys.readouterr().out.splitlines())
 
     return lines
-
-
-def written(project, number, cells=None, place=None):
-    return project.notebook(place or WORK[number], *(cells or RIGHT[number]))
-
-
-def extra():
-    return "def extra(): ..."
 
 
 def test_a_right_chapter_is_used_and_the_chapters_above_stand_on_it(project, mine):
@@ -173,8 +109,41 @@ def test_where_the_notebook_is_looked_for(project, monkeypatch):
     monkeypatch.chdir(project.root / "here/02_autodiff")
     for path in paths:
         assert _mine.find_notebook(find_chapter(1)) == path
-        path.unlink()
+        shutil.rmtree(path.parent) if path == paths[2] else path.unlink()
     assert _mine.find_notebook(find_chapter(1)) is None
+
+
+@pytest.mark.parametrize(
+    ("others", "remedy"),
+    [
+        ([], ": `autograder fresh 01` puts an untouched copy there"),
+        (["mine.ipynb"], "; there is mine.ipynb: rename it, or `autograder fresh 01` puts an untouched copy there"),
+        (["a.ipynb", "b.ipynb"], "; there is a.ipynb and b.ipynb: rename it, or `autograder fresh 01` puts"),
+    ],
+)
+def test_a_notebook_that_is_gone_from_work_is_not_taken_from_the_course(project, sentence, mine, others, remedy):
+    written(project, 1, place="course/01_tensor/tensor.ipynb")
+    (project.root / "work/01_tensor").mkdir(parents=True)
+    for other in others:
+        written(project, 1, place=f"work/01_tensor/{other}")
+    said = sentence(NotebookError, _mine.find_notebook, find_chapter(1))
+    assert said.startswith(f"work/01_tensor/tensor.ipynb is missing{remedy}")
+    assert mine(upto=1)["01 tensor"] == f"reference: your notebook cannot be loaded: {said}"
+
+
+def test_use_that_is_interrupted_says_where_it_was(project, judged, monkeypatch, sentence):
+    def endless(exercise, target, framework):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_mine, "judge", endless)
+    written(project, 1)
+    said = sentence(Interrupted, gradwright.use, "mine", upto=1)
+    assert said == (
+        'use("mine") was stopped in chapter 01 tensor, which stands on the reference; if your notebook never ends, '
+        "`autograder check 01` names the exercise with the loop"
+    )
+    assert _framework.state.notebooks == {}
+    assert not hasattr(gradwright.Tensor, "of")
 
 
 def test_only_chapters_before_this_one_and_up_to_the_last_asked_for(project, mine):
@@ -273,87 +242,6 @@ def test_without_a_reference_the_line_says_missing(project, mine, sentence):
     (project.root / "solutions/01_tensor.py").unlink()
     assert mine(upto=1)["01 tensor"].startswith("missing: yours (work/01_tensor/tensor.ipynb) lacks 1.1 double")
     assert "still to come" in sentence(NotBuiltYet, lambda: gradwright.double)
-
-
-# Verdicts, and how they are remembered
-
-
-def test_verify_judges_every_exercise_and_leaves_everything_as_it_was(project, judged):
-    path = written(project, 2)
-    before = gradwright.Tensor
-    verdicts = _mine.verify(2, path)
-    assert [(verdict.exercise.title, verdict.right) for verdict in verdicts] == [
-        ("2.1 Tensor", True),
-        ("2.2 Tensor.__init__", True),
-        ("2.3 extra", False),
-    ]
-    assert verdicts[2].said.startswith("work/02_autodiff/autodiff.ipynb defines no extra")
-    assert gradwright.Tensor is before
-
-
-def test_a_class_that_is_missing_is_judged_too(project, judged):
-    verdicts = _mine.verify("autodiff", project.notebook(WORK[2], ("given", "x = 1")))
-    assert [verdict.right for verdict in verdicts] == [False, True, False]
-
-
-def test_an_object_that_cannot_be_judged_is_wrong_for_the_reason_given(project, judged, monkeypatch):
-    def strict(exercise, target, framework):
-        if target == 3:
-            raise BadInput("1.1 asks for double itself and got 3")
-        with pytest.raises(BadInput) as caught:
-            target(1)
-        return str(caught.value)
-
-    monkeypatch.setattr(_mine, "judge", strict)
-    path = project.notebook(WORK[1], ("exercise", "double = 3"))
-    assert _mine.verify(1, path) == ["1.1 asks for double itself and got 3"]
-
-
-def test_verify_raises_for_what_it_cannot_load(project, judged):
-    with pytest.raises(NotebookError, match="cannot be read"):
-        _mine.verify(1, project.root / "none.ipynb")
-
-
-def test_verdicts_are_remembered_until_something_changes(project, judged):
-    path = written(project, 2)
-    assert _mine.lacking(2, path) == ["2.3 extra"]
-    count = len(judged)
-    assert _mine.lacking("02", path) == ["2.3 extra"]
-    assert len(judged) == count
-
-    written(project, 2, [*RIGHT[2], extra()])
-    assert _mine.lacking(2, path) == []
-    assert len(judged) == 2 * count
-
-    source = project.root / "solutions/01_tensor.py"
-    source.write_text(source.read_text() + "\n# %%\n")
-    assert _mine.lacking(2, path) == []
-    assert len(judged) == 3 * count
-
-
-@pytest.mark.parametrize("content", ["{", "[]", "\0", '{"place": 3}', '{"place": {"of": "mark", "lacks": 3}}'])
-def test_a_spoiled_memory_is_judged_again(project, judged, content):
-    path = written(project, 1)
-    place, mark = str(path.resolve()), _mine.fingerprint(find_chapter(1), path)
-    content = content.replace("place", place).replace("mark", mark)
-    memory = project.write("work/.verdicts.json", content)
-    assert _mine.lacking(1, path) == []
-    assert json.loads(memory.read_text())[place] == {"of": mark, "lacks": []}
-    assert [file.name for file in memory.parent.glob(".verdicts*")] == [".verdicts.json"]
-
-
-def test_a_memory_that_cannot_be_written_costs_nothing_else(project, judged):
-    (project.root / "work").write_text("a file where the folder should be")
-    path = written(project, 1, place="elsewhere/tensor.ipynb")
-    assert _mine.lacking(1, path) == _mine.lacking(1, path) == []
-    assert len(judged) == 2
-
-
-def test_a_memory_whose_place_is_taken_leaves_nothing_behind(project, judged):
-    (project.root / "work/.verdicts.json").mkdir(parents=True)
-    path = written(project, 1)
-    assert _mine.lacking(1, path) == []
-    assert [file.name for file in (project.root / "work").glob(".verdicts*")] == [".verdicts.json"]
 
 
 # With the real records, judge and chapter 00

@@ -134,7 +134,11 @@ def test_each_target_is_one_line_and_is_explained() -> None:
     assert f".PHONY: {' '.join(TARGETS)}\n" in text
 
 
-@pytest.mark.parametrize("target", ["learn", "test", "build", "references", "bench"])
+def test_learn_passes_options_on() -> None:
+    assert recipes()["learn"] == ["@$(SET_UP) learn $(ARGS)"]
+
+
+@pytest.mark.parametrize("target", ["test", "build", "references", "bench"])
 def test_a_target_sets_up_and_names_a_command(target: str) -> None:
     assert recipes()[target] == [f"@$(SET_UP) {target}"]
     assert target == "test" or target in COMMANDS

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shlex
 import shutil
 import socket
 import tempfile
 from pathlib import Path
+from pkgutil import iter_modules
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jupyterlab_server.config import get_page_config
+from nbgrader import server_extensions
 
 from autograder import learn
 from autograder.course import Chapter
@@ -89,12 +94,30 @@ def test_a_file_where_a_folder_belongs_is_named(project: Path) -> None:
 
 def test_a_copy_that_fails_leaves_no_half_notebook(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full_disk(path: Path) -> bytes:
-        raise OSError(28, "No space left on device")
+        raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(Path, "read_bytes", full_disk)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(SetupError) as caught:
         learn.copy_missing(project)
+    target = project / "work" / FILES[0]
+    assert str(caught.value) == (
+        f"{target} cannot be written (No space left on device): free some space, and run the same command again."
+    )
     assert contents(project / "work") == {}
+
+
+def test_a_folder_that_cannot_be_written_is_named(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read_only(path: Path, **options: bool) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "mkdir", read_only)
+    with pytest.raises(SetupError) as caught:
+        learn.fresh(AUTODIFF, project)
+    target = project / "work" / "02_autodiff" / "autodiff.ipynb"
+    assert str(caught.value) == (
+        f"{target} cannot be written (Permission denied): make its folder writable, or move the project to a folder "
+        "of your own, and run the same command again."
+    )
 
 
 def test_learn_says_what_it_copied(
@@ -173,3 +196,21 @@ def test_fresh_is_the_plain_copy_where_there_is_none(project: Path) -> None:
 
 def test_a_terminal_of_the_lab_finds_the_commands() -> None:
     assert shutil.which("autograder", path=learn.lab_environment()["PATH"].split(os.pathsep)[0])
+
+
+def test_a_terminal_of_the_lab_is_no_login_shell_which_would_reset_the_path(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, shell in [("/opt/my shells/fish", ["/opt/my shells/fish"]), ("", ["/bin/sh"])]:
+        monkeypatch.setenv("SHELL", name)
+        option = next(part for part in learn.lab_command(None, True, project) if "terminado_settings" in part)
+        assert shlex.split(option.partition("shell_command=")[2]) == shell
+
+
+def test_nothing_of_nbgrader_runs_in_a_learner_s_lab(project: Path) -> None:
+    command = learn.lab_command(None, True, project)
+    names = [module.name for module in iter_modules(server_extensions.__path__, "nbgrader.server_extensions.")]
+    assert names
+    assert {f"--ServerApp.jpserver_extensions={name}=False" for name in names} <= set(command)
+    settings = next(part for part in command if "app_settings_dir" in part).partition("=")[2]
+    assert "@jupyter/nbgrader" in get_page_config([], settings)["disabledExtensions"]

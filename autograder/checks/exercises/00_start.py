@@ -75,6 +75,8 @@ def draw(rng):
     return "of_lengths", n, n if rng.random() < 0.75 else n + int(rng.integers(1, 4))
 
 
+HINTS = "the folded hints below the exercise: does one of them sound like you?"
+
 exercises = [
     Exercise(
         id="start-dot-loop",
@@ -87,7 +89,7 @@ exercises = [
         cases=CASES,
         inputs=inputs,
         draw=draw,
-        see="the worked example under Idea",
+        see=HINTS,
     ),
     Exercise(
         id="start-dot",
@@ -100,6 +102,6 @@ exercises = [
         cases=CASES,
         inputs=inputs,
         draw=draw,
-        see="the picture under Idea",
+        see=HINTS,
     ),
 ]

@@ -57,8 +57,12 @@ def elements(result):
     return np.array(result.array)
 
 
-def look_twice(view, t):
-    """What a view shows, before and after its storage is changed."""
+def look_twice(function, t, argument):
+    """What the view function(t, argument) shows, before and after its storage is changed."""
+    rule = t.shape, t.strides, t.offset
+    view = function(t, argument)
+    if (t.shape, t.strides, t.offset) != rule:
+        raise ValueError("t itself was changed, and others may hold it: leave it as it is and end with t.see(...)")
     first = elements(view)
     t.storage.data[...] = 3 - 2 * t.storage.data
     return {"elements": first, "elements after the storage has changed": elements(view)}
@@ -122,7 +126,7 @@ def probe_permute(target, arrays, framework):
     t, dims = build(target, arrays), numbers(arrays["dims"])
     if "to be refused" in arrays:
         return {REFUSED: raised(ValueError, target, t, dims)}
-    return look_twice(target(t, dims), t)
+    return look_twice(target, t, dims)
 
 
 def inputs_permute(rng, layout, dims, refuse=False):
@@ -140,7 +144,7 @@ def probe_index(target, arrays, framework):
     t, key = build(target, arrays), parse(str(arrays["key"]))
     if "to be refused" in arrays:
         return {OUTSIDE: raised(IndexError, target, t, key)}
-    return look_twice(target(t, key), t)
+    return look_twice(target, t, key)
 
 
 def parse(text):
@@ -185,6 +189,8 @@ def probe_view_strides(target, arrays, framework):
     result = target(shape, strides, new)
     if result is None:
         return {"there is a view": False}
+    if not isinstance(result, (tuple, list, np.ndarray)):
+        raise TypeError(f"strides or None are asked for, and this is a {type(result).__name__}: {result!r:.40}")
     return {"there is a view": True, "strides, 0 where any will do": strides_that_matter(whole(result), new)}
 
 
@@ -257,7 +263,7 @@ def probe_broadcast_to(target, arrays, framework):
     t, new = build(target, arrays), numbers(arrays["new"])
     if "to be refused" in arrays:
         return {REFUSED: raised(ValueError, target, t, new)}
-    return look_twice(target(t, new), t)
+    return look_twice(target, t, new)
 
 
 def inputs_broadcast_to(rng, layout, new, refuse=False):

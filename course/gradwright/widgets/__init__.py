@@ -6,10 +6,13 @@ from importlib import import_module
 
 _WIDGETS = {
     "broadcasting_explorer": ("broadcasting", "BroadcastingExplorer"),
+    "graph_viewer": ("viewer", "GraphViewer"),
+    "jacobian_view": ("jacobian", "JacobianView"),
     "stride_explorer": ("strides", "StrideExplorer"),
+    "visit_counter": ("visits", "VisitCounter"),
 }
 
-__all__ = ["broadcasting_explorer", "stride_explorer"]
+__all__ = ["broadcasting_explorer", "graph_viewer", "jacobian_view", "stride_explorer", "visit_counter"]
 
 
 def __getattr__(name: str) -> object:

@@ -10,7 +10,7 @@ from autograder.errors import BadInput
 if TYPE_CHECKING:
     from ipywidgets import DOMWidget, ValueWidget
 
-__all__ = ["Choice", "Control", "Slider", "Steps", "Text"]
+__all__ = ["Choice", "Control", "Count", "Slider", "Steps", "Text"]
 
 # A label is never cut short, and a row of controls breaks where the window is narrow.
 UNCUT = {"description_width": "initial"}
@@ -96,6 +96,25 @@ class Slider(Control):
 
         span = {"min": self.low, "max": self.high, "step": self.step}
         return FloatSlider(value, **span, description=self.label, style=UNCUT, layout={"width": "360px"})
+
+
+@dataclass(frozen=True)
+class Count(Control):
+    """A whole number between two others."""
+
+    low: int = 0
+    high: int = 1
+
+    def accept(self, value: object) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not self.low <= value <= self.high:
+            raise self.refuse(value, f"give a whole number from {self.low} to {self.high}")
+        return value
+
+    def build(self, value: object) -> ValueWidget:
+        from ipywidgets import IntSlider
+
+        span = {"min": self.low, "max": self.high}
+        return IntSlider(value, **span, description=self.label, style=UNCUT, layout={"width": "300px"})
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ in two ways, with the same arguments:
     stride_explorer.static(preset="transpose")       without a kernel: the picture that stands beside it
 
 The arguments are the preset's name and the controls' names (`stride_explorer(base="3, 4", view="x[::-1]", element=5)`).
-What a call leaves out comes from the preset, and without a preset from the first one. `static` returns a `Picture`:
+What a call leaves out comes from the preset, and without a preset from the first one. `graph_viewer(loss)` takes a
+tensor first. `static` returns a `Picture`:
 
     .png() -> bytes     the same bytes for the same arguments
     .alt -> str         what the picture shows, in words
@@ -61,9 +62,9 @@ class Frame:
         raise NotImplementedError
 
     @classmethod
-    def static(cls, preset: str | None = None, **values: object) -> Picture:
-        """The picture for these arguments, without a kernel or a control: `.png()` and `.alt`."""
-        frame = cls(preset, **values)
+    def static(cls, *arguments: object, **named: object) -> Picture:
+        """The picture for the arguments of the widget, without a kernel or a control: `.png()` and `.alt`."""
+        frame = cls(*arguments, **named)
         return frame.picture(**frame.values)
 
     @classmethod

@@ -1,7 +1,7 @@
 """What a widget shows: a picture with its alternative text, as HTML for the notebook and as PNG for everywhere else.
 
-`Drawing` is made of boxes, words and jumps; the notebook shows it as SVG in the colours of its theme, and the PNG is
-painted from the same shapes. `Plot` is a Matplotlib figure, for curves, histograms and heat maps.
+`Drawing` is made of boxes, words, lines and jumps; the notebook shows it as SVG in the colours of its theme, and the
+PNG is painted from the same shapes. `Plot` is a Matplotlib figure, for curves, histograms and heat maps.
 
 The PNG is the same to the byte for the same picture: fixed resolution, one style, no date and no software named in it.
 """
@@ -11,18 +11,20 @@ from __future__ import annotations
 import base64
 import io
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.patheffects import AbstractPathEffect
 
-__all__ = ["STYLE", "Drawing", "Picture", "Plot", "new_figure", "styled"]
+__all__ = ["STYLE", "Drawing", "Look", "Picture", "Plot", "new_figure", "styled"]
 
 STYLE = Path(__file__).with_name("style.mplstyle")
 FONT = "font-family:var(--jp-ui-font-family,'DejaVu Sans',sans-serif)"
@@ -100,6 +102,8 @@ INKS = {
     "black": Ink("#111111", "#111111"),
     "seam": Ink("#6F7C85", "#6F7C85"),
     "none": Ink("none", "none"),
+    "blue": Ink("#2A86C0", "#0072B2"),
+    "orange": Ink("#D55E00", "#D55E00"),
 }
 
 
@@ -164,17 +168,25 @@ class Words:
     size: float
     anchor: str
     bold: bool
+    halo: bool = False
 
     def svg(self) -> str:
         weight = "600" if self.bold else "400"
         style = f"fill:{self.ink.css};font-size:{self.size:g}px;font-weight:{weight};text-anchor:{self.anchor}"
+        if self.halo:
+            style += ";paint-order:stroke;stroke:var(--jp-layout-color0,#FFFFFF);stroke-width:4px"
         return f'<text x="{self.x:g}" y="{self.y:g}" style="{style}">{escape(self.words)}</text>'
 
     def paint(self, axes: Axes) -> None:
         align = {"start": "left", "middle": "center", "end": "right"}[self.anchor]
         weight = "bold" if self.bold else "normal"
         look = {"color": self.ink.paper, "fontsize": 0.75 * self.size, "fontweight": weight, "parse_math": False}
-        axes.text(self.x, self.y, self.words, ha=align, va="baseline", **look)
+        axes.text(self.x, self.y, self.words, ha=align, va="baseline", **look, path_effects=self.effects())
+
+    def effects(self) -> list[AbstractPathEffect]:
+        from matplotlib.patheffects import withStroke
+
+        return [withStroke(linewidth=3, foreground="white")] if self.halo else []
 
 
 @dataclass(frozen=True)
@@ -212,17 +224,72 @@ class Jump:
         axes.add_patch(Polygon(self.head(), facecolor=self.ink.paper, linewidth=0))
 
 
+@dataclass(frozen=True)
+class Line:
+    """A line through points: straight from one to the next, or leaving and reaching each of them from above."""
+
+    points: tuple[tuple[float, float], ...]
+    ink: Ink
+    width: float
+    dashed: bool
+    smooth: bool
+    head: bool
+
+    def corners(self) -> Iterator[tuple[tuple[float, float], ...]]:
+        """For each point after the first, where the pen goes: over two control points if the line is smooth."""
+        for (x0, y0), (x1, y1) in pairwise(self.points):
+            middle = (y0 + y1) / 2
+            yield ((x0, middle), (x1, middle), (x1, y1)) if self.smooth else ((x1, y1),)
+
+    def tip(self) -> list[tuple[float, float]]:
+        """The three corners of an arrow head."""
+        (x0, y0), (x, y) = self.points[-2:]
+        turn = math.pi / 2 if self.smooth else math.atan2(y - y0, x - x0)
+        return [(x, y), *((x - 8 * math.cos(turn + side), y - 8 * math.sin(turn + side)) for side in (0.42, -0.42))]
+
+    def svg(self) -> str:
+        way = "".join(
+            ("C" if self.smooth else "L") + " ".join(f"{x:.1f} {y:.1f}" for x, y in corner) for corner in self.corners()
+        )
+        look = f'stroke-width="{self.width:g}"' + (' stroke-dasharray="4 4"' if self.dashed else "")
+        start = "{:.1f} {:.1f}".format(*self.points[0])
+        line = f'<path d="M{start}{way}" fill="none" style="stroke:{self.ink.css}" {look}/>'
+        tip = " ".join(f"{x:.1f},{y:.1f}" for x, y in self.tip()) if self.head else ""
+        return f'{line}<polygon points="{tip}" style="fill:{self.ink.css}"/>' if tip else line
+
+    def paint(self, axes: Axes) -> None:
+        from matplotlib.patches import PathPatch, Polygon
+        from matplotlib.path import Path as Curve
+
+        pen, points = [Curve.MOVETO], [self.points[0]]
+        for corner in self.corners():
+            points += corner
+            pen += [Curve.CURVE4] * 3 if self.smooth else [Curve.LINETO]
+        look = {"linewidth": 0.75 * self.width, "linestyle": (0, (4, 3)) if self.dashed else "solid"}
+        axes.add_patch(PathPatch(Curve(points, pen), facecolor="none", edgecolor=self.ink.paper, **look))
+        if self.head:
+            axes.add_patch(Polygon(self.tip(), facecolor=self.ink.paper, linewidth=0))
+
+
 class Drawing:
     """Shapes on a sheet of `width` pixels, as high as what is drawn on it; y grows downwards."""
 
     def __init__(self, width: float = 760) -> None:
         self.width, self.height, self.alt, self.steps = width, 0.0, "", 0
-        self.shapes: list[Box | Words | Jump] = []
+        self.shapes: list[Box | Words | Line | Jump] = []
 
     def box(
-        self, x: float, y: float, width: float, height: float, words: object = "", look: str = "empty", size: float = 13
+        self,
+        x: float,
+        y: float,
+        width: float,
+        height: float,
+        words: object = "",
+        look: str | Look = "empty",
+        size: float = 13,
     ) -> Box:
-        box = Box(x, y, width, height, str(words), LOOKS[look], size)
+        """`look` is a name of LOOKS, or a Look where the fill stands for a number."""
+        box = Box(x, y, width, height, str(words), look if isinstance(look, Look) else LOOKS[look], size)
         self.shapes.append(box)
         self.height = max(self.height, y + height + 6)
         return box
@@ -236,10 +303,22 @@ class Drawing:
         size: float = 13,
         anchor: str = "start",
         bold: bool = False,
+        halo: bool = False,
     ) -> None:
-        """`y` is the line the letters stand on."""
-        self.shapes.append(Words(x, y, words, INKS[ink], size, anchor, bold))
+        """`y` is the line the letters stand on. A halo keeps words readable upon lines."""
+        self.shapes.append(Words(x, y, words, INKS[ink], size, anchor, bold, halo))
         self.height = max(self.height, y + 8)
+
+    def line(
+        self,
+        points: Sequence[tuple[float, float]],
+        ink: str = "line",
+        width: float = 1.5,
+        dashed: bool = False,
+        smooth: bool = False,
+        head: bool = False,
+    ) -> None:
+        self.shapes.append(Line(tuple(points), INKS[ink], width, dashed, smooth, head))
 
     def jump(self, start: tuple[float, float], end: tuple[float, float], rise: float, ink: str = "strong") -> Jump:
         jump = Jump(start, end, rise, INKS[ink])

@@ -1,0 +1,390 @@
+"""Chapter 04's modules: what is registered, what a state holds, and hooks that leave nothing behind."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+import gradwright
+from gradwright.chapters import layers
+from gradwright.chapters.layers import (
+    BatchNorm1d,
+    Dropout,
+    Embedding,
+    GradientFlow,
+    Identity,
+    LayerNorm,
+    Linear,
+    Module,
+    ModuleDict,
+    ModuleList,
+    Parameter,
+    ReLU,
+    Residual,
+    Sequential,
+    Tanh,
+    costs,
+    no_grad,
+    ones,
+    randn,
+    tensor,
+    zeros,
+)
+
+
+def small() -> Sequential:
+    gradwright.manual_seed(3)
+    return Sequential(Linear(3, 4), BatchNorm1d(4), ReLU(), Residual(Linear(4, 4)), Linear(4, 2))
+
+
+def hooks_of(model: Module) -> int:
+    kinds = ("_forward_pre_hooks", "_forward_hooks", "_backward_hooks")
+    return sum(len(vars(module)[kind]) for module in model.modules() for kind in kinds)
+
+
+# Parameters
+
+
+def test_what_is_made_of_a_parameter_is_a_tensor():
+    p = Parameter(tensor([[1.0, 2.0], [3.0, 4.0]]))
+    for made in (p.T, p[0], p + 1, p.detach(), p.data, p.reshape(4), p.clone()):
+        assert type(made) is layers.Tensor
+    (p * p).sum().backward()
+    assert type(p.grad) is layers.Tensor
+    assert p.grad.tolist() == [[2.0, 4.0], [6.0, 8.0]]
+    assert repr(p).startswith("Parameter containing:\ntensor(")
+
+
+def test_a_view_of_a_parameter_follows_it():
+    p = Parameter(ones(2, 3))
+    row = p[1]
+    with no_grad():
+        p.mul_(5)
+    assert row.tolist() == [5.0, 5.0, 5.0]
+    row.sum().backward()
+    assert p.grad.tolist() == [[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]]
+
+
+def test_a_parameter_wants_a_tensor_of_floats():
+    with pytest.raises(TypeError, match="takes a Tensor and got ndarray"):
+        Parameter(np.ones(3))
+    with pytest.raises(RuntimeError, match="only floats can require a gradient"):
+        Parameter(tensor([1, 2]))
+
+
+def test_another_dtype_leaves_the_parameter_the_same_object():
+    model = small()
+    before = list(model.parameters())
+    model(randn(5, 3)).sum().backward()
+    model.double()
+    assert all(p is q for p, q in zip(model.parameters(), before, strict=True))
+    assert {p.dtype for p in before} == {p.grad.dtype for p in before} == {np.dtype(np.float64)}
+    assert model[1].running_mean.dtype == np.float64
+    assert model[1].num_batches_tracked.dtype == np.int64
+    model(randn(5, 3, dtype=np.float64)).sum().backward()
+    with pytest.raises(TypeError, match="cannot be converted to int64"):
+        model.to(np.int64)
+
+
+# Names and state
+
+
+def test_the_story_of_the_chapter():
+    class HandMade(Module):
+        def __init__(self, registered: bool):
+            super().__init__()
+            if registered:
+                self.register_buffer("running_mean", zeros(2))
+            else:
+                self.running_mean = zeros(2)
+
+        def forward(self, x):
+            if self.training:
+                self.running_mean = self.running_mean * 0.5 + x.mean(0) * 0.5
+            return x - self.running_mean
+
+    for registered, off in ((False, 8.0), (True, 0.0)):
+        trained, loaded = HandMade(registered), HandMade(registered)
+        trained(ones(4, 2) * 16)
+        loaded.load_state_dict(trained.state_dict())
+        assert (loaded.eval()(zeros(1, 2)) - trained.eval()(zeros(1, 2)))[0, 0].item() == off
+
+
+def test_a_state_goes_there_and_back():
+    model, other = small(), small()
+    model(randn(6, 3))
+    layers.ones_(other[0].weight)
+    held, x = list(other.parameters()), randn(4, 3)
+    assert other.load_state_dict(model.state_dict()) == ([], [])
+    assert all(p is q for p, q in zip(other.parameters(), held, strict=True))
+    assert other.eval()(x).tolist() == model.eval()(x).tolist()
+    assert list(model.state_dict()) == [
+        *("0.weight", "0.bias", "1.weight", "1.bias", "1.running_mean", "1.running_var", "1.num_batches_tracked"),
+        *("3.module.weight", "3.module.bias", "4.weight", "4.bias"),
+    ]
+
+
+def test_strict_loading_says_all_that_is_wrong_and_changes_nothing():
+    model = small()
+    state = {name: t.clone() * 0 for name, t in model.state_dict().items()}
+    state["0.weight"] = zeros(3, 4)
+    state["extra"] = state.pop("1.running_mean")
+    before = {name: t.clone().tolist() for name, t in model.state_dict().items()}
+    with pytest.raises(RuntimeError) as refused:
+        model.load_state_dict(state)
+    for part in (
+        "0.weight has shape (3, 4) in the state dict and (4, 3) here",
+        "missing: 1.running_mean",
+        "unexpected: extra",
+    ):
+        assert part in str(refused.value)
+    with pytest.raises(RuntimeError, match=r"0\.weight has shape"):
+        model.load_state_dict(state, strict=False)
+    assert {name: t.tolist() for name, t in model.state_dict().items()} == before
+    del state["0.weight"]
+    found = model.load_state_dict(state, strict=False)
+    assert (found.missing_keys, found.unexpected_keys) == (["0.weight", "1.running_mean"], ["extra"])
+
+
+def test_names_that_cannot_be_registered():
+    module = Module()
+    module.register_buffer("mean", None)
+    for register, wanted in ((module.register_parameter, "Parameter"), (module.add_module, "Module")):
+        with pytest.raises(TypeError, match=f"takes a {wanted} or None"):
+            register("x", tensor([1.0]))
+    for name in ("", "a.b", "forward", "mean"):
+        with pytest.raises(KeyError):
+            module.register_parameter(name, None)
+    del module.mean
+    assert not hasattr(module, "mean")
+    with pytest.raises(AttributeError):
+        del module.mean
+
+
+def test_a_scratch_buffer_is_not_saved_and_follows_the_dtype():
+    module = Module()
+    module.register_buffer("mask", ones(2), persistent=False)
+    assert list(module.state_dict()) == []
+    assert [name for name, _ in module.named_buffers()] == ["mask"]
+    assert module.double().mask.dtype == np.float64
+    assert "mask" in dir(module)
+
+
+def test_containers():
+    rows = ModuleList([Linear(1, 1), Tanh()])
+    rows.append(ReLU()).insert(0, Identity())
+    assert [type(m).__name__ for m in rows] == ["Identity", "Linear", "Tanh", "ReLU"]
+    assert type(rows[1:3]) is ModuleList
+    assert rows[-1] is rows[3]
+    del rows[0]
+    assert list(rows._modules) == ["0", "1", "2"]
+    rows[0] = Tanh()
+    assert [name for name, _ in rows.named_parameters()] == []
+    named = ModuleDict({"a": Linear(1, 2)})
+    named["b"] = named["a"]
+    assert ("b" in named, len(named), list(named.keys())) == (True, 2, ["a", "b"])
+    assert len(list(named.parameters())) == 2
+    row = Sequential({"first": Linear(2, 3), "then": Tanh()})
+    assert row.first is row[0]
+    assert row[:1](ones(1, 2)).shape == (1, 3)
+
+
+def test_frozen_parts_get_no_gradient():
+    model = small()
+    model[0].requires_grad_(False)
+    model(randn(5, 3)).sum().backward()
+    assert model[0].weight.grad is None
+    assert model[4].weight.grad is not None
+    model.zero_grad(set_to_none=False)
+    assert model[4].weight.grad.abs().sum().item() == 0
+    model.zero_grad()
+    assert model[4].weight.grad is None
+
+
+def test_a_deep_copy_stands_alone():
+    model = small()
+    twin = copy.deepcopy(model)
+    layers.zeros_(model[0].weight)
+    assert twin[0].weight.abs().sum().item() > 0
+    assert [n for n, _ in twin.named_parameters()] == [n for n, _ in model.named_parameters()]
+
+
+# Layers, by hand
+
+
+def test_batch_norm_remembers_the_unbiased_variance():
+    norm = BatchNorm1d(1).double()
+    out = norm(tensor([[0.0], [2.0], [4.0], [6.0]], dtype=np.float64))
+    assert norm.running_var.item() == pytest.approx(1.566667, abs=1e-6)
+    assert norm.running_mean.item() == pytest.approx(0.3)
+    assert out[:, 0].tolist() == pytest.approx([(x - 3) / (5 + 1e-5) ** 0.5 for x in (0, 2, 4, 6)])
+    assert norm.num_batches_tracked.item() == 1
+    with pytest.raises(ValueError, match=r"shape \(1, 1\) has 1 value for a channel"):
+        norm(ones(1, 1).double())
+    assert norm.eval()(ones(1, 1).double()).shape == (1, 1)
+    norm.reset_running_stats()
+    assert (norm.running_mean.item(), norm.running_var.item(), norm.num_batches_tracked.item()) == (0, 1, 0)
+
+
+def test_dropout_keeps_the_mean_and_rests_in_eval():
+    layer, x = Dropout(0.5, generator=gradwright.Generator(1)), ones(10000, requires_grad=True)
+    out = layer(x)
+    out.sum().backward()
+    assert abs(out.mean().item() - 1) < 0.05
+    assert set(out.tolist()) == {0.0, 2.0}
+    assert x.grad.tolist() == out.tolist()
+    assert layer(x).tolist() != out.tolist()
+    assert layer.eval()(x) is x
+    gradwright.manual_seed(5)
+    first = Dropout(0.3)(x).tolist()
+    gradwright.manual_seed(5)
+    assert Dropout(0.3)(x).tolist() == first
+    with pytest.raises(ValueError, match=r"p=1\.5 is no probability"):
+        Dropout(1.5)
+
+
+def test_an_embedding_sums_what_was_read_twice():
+    layer = Embedding(4, 2, padding_idx=0)
+    assert layer.weight[0].tolist() == [0, 0]
+    layer(tensor([[1, 1, 0]])).sum().backward()
+    assert layer.weight.grad.tolist() == [[0, 0], [2, 2], [0, 0], [0, 0]]
+    for ids, error in ((tensor([4]), IndexError), (tensor([-1]), IndexError), (tensor([1.0]), TypeError)):
+        with pytest.raises(error, match="embedding"):
+            layer(ids)
+    with pytest.raises(ValueError, match="padding_idx=9 names no row"):
+        Embedding(4, 2, padding_idx=9)
+    assert not Embedding.from_pretrained(ones(3, 2)).weight.requires_grad
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: Linear(3, 2)(ones(5, 4)), r"\(5, 4\), is not as long as that of the weight, \(2, 3\)"),
+        (lambda: Linear(3, 2)(ones(5, 3).double()), "the input holds float64 and a parameter float32"),
+        (lambda: LayerNorm(4)(ones(5, 3)), r"last axes \(4,\) does not fit an input of shape \(5, 3\)"),
+        (lambda: BatchNorm1d(3)(ones(5, 4)), r"shape \(5, 4\) does not have 3 channels"),
+        (lambda: BatchNorm1d(3)(ones(5)), r"BatchNorm1d takes 2 or 3 axes and got an input of shape \(5,\)"),
+        (lambda: ReLU(inplace=True), r"ReLU\(inplace=True\) is not offered"),
+        (lambda: Linear(3, 2, device="cuda"), "device"),
+        (lambda: Module()(1), "Module has no forward"),
+        (lambda: layers.calculate_gain("swish"), "no gain is known for 'swish'"),
+        (lambda: layers.kaiming_normal_(zeros(3)), r"shape \(3,\) has no fan-in"),
+        (lambda: layers.kaiming_normal_(zeros(3, 3), mode="fan"), "mode='fan' is not offered"),
+    ],
+)
+def test_errors_name_what_is_wrong(call, words):
+    with pytest.raises((ValueError, TypeError, NotImplementedError), match=words):
+        call()
+
+
+# Hooks
+
+
+def test_a_model_that_was_watched_is_what_it_was():
+    model, x = small(), randn(6, 3)
+    before = model(x)
+    state = {name: t.clone().tolist() for name, t in model.state_dict().items()}
+    with GradientFlow(model) as flow:
+        assert hooks_of(model) > 0
+    assert hooks_of(model) == 0
+    with pytest.raises(RuntimeError), GradientFlow(model):
+        raise RuntimeError
+    assert hooks_of(model) == 0
+    costs(model.eval(), x)
+    with pytest.raises(ValueError):
+        costs(model, ones(2, 9))
+    assert hooks_of(model) == 0
+    assert {name: t.tolist() for name, t in model.state_dict().items()} == state
+    assert (before.shape, flow.steps) == ((6, 2), 0)
+
+
+def test_watching_changes_no_number():
+    found = []
+    for watched in (False, True):
+        model, x = small(), randn(6, 3, generator=gradwright.Generator(2), requires_grad=True)
+        flow = GradientFlow(model) if watched else None
+        for _ in range(2):
+            model(x).square().sum().backward()
+        found.append([x.grad.tolist(), *[p.grad.tolist() for p in model.parameters()]])
+        if flow:
+            flow.close()
+    assert found[0] == found[1]
+
+
+def test_what_gradient_flow_records():
+    model = Sequential(Linear(2, 2, bias=False), ReLU(), Linear(2, 1, bias=False)).double()
+    layers.fill(model[0].weight, tensor([[1.0, 0.0], [0.0, -1.0]], dtype=np.float64))
+    layers.fill(model[2].weight, tensor([[3.0, 4.0]], dtype=np.float64))
+    x = tensor([[1.0, 2.0]], dtype=np.float64)
+    with GradientFlow(model) as flow:
+        model(x).backward(tensor([[2.0]], dtype=np.float64))
+        with no_grad():
+            model(x)
+        model(x)
+    assert (flow.steps, flow.names) == (2, ("0", "1", "2"))
+    assert [norms[0] for norms in flow.gradient_norms.values()] == [6.0, 10.0, 2.0]
+    assert all(np.isnan(norms[1]) for norms in flow.gradient_norms.values())
+    assert flow.activations["1"][0] == (0.5, 0.5, 0.5)
+    counts = flow.histograms["1"][0]
+    assert {flow.edges[i]: n for i, n in enumerate(counts) if n} == {4.0: 1, 8.0: 1}
+    flow.clear()
+    assert (flow.steps, flow.gradient_norms["0"]) == (0, [])
+
+
+def test_the_histogram_leaves_out_what_has_no_size():
+    flow = GradientFlow(Sequential(ReLU()))
+    counts = flow.counted(np.array([0.0, np.inf, np.nan, 1e-300, -1.0, 1.5, 2.0, 1e300]))
+    assert {flow.edges[i]: n for i, n in enumerate(counts) if n} == {2.0**-40: 1, 1.0: 2, 2.0: 1, 2.0**13: 1}
+    flow.close()
+
+
+def test_a_layer_that_is_called_twice_has_one_gradient_of_both():
+    shared = Tanh()
+    model = Sequential(shared, shared)
+    with GradientFlow(model) as flow:
+        model(tensor([0.0], requires_grad=True)).backward()
+    assert flow.gradient_norms["0"] == [pytest.approx(2**0.5)]
+
+
+def test_backward_hooks_keep_no_graph_alive():
+    model, seen = Linear(2, 2), []
+    model.register_full_backward_hook(lambda module, grad_input, grad_output: seen.append(grad_output[0].tolist()))
+    out = model(randn(3, 2, requires_grad=True))
+    gone = weakref.ref(out.grad_fn)
+    out.sum().backward()
+    del out
+    gc.disable()
+    try:
+        assert gone() is None
+    finally:
+        gc.enable()
+    assert seen == [[[1.0, 1.0]] * 3]
+
+
+def test_a_backward_hook_needs_tensors_to_come_out():
+    class Pair(Module):
+        def forward(self, x):
+            return {"x": x}
+
+    module = Pair()
+    module.register_full_backward_hook(lambda *_: None)
+    with pytest.raises(TypeError, match="a tensor or a tuple of them, not a dict"):
+        module(ones(2, requires_grad=True))
+
+
+# Costs
+
+
+def test_what_a_model_costs():
+    table = Linear(4, 4)
+    model = Sequential(Linear(3, 4), layers.Flatten(), table, table, Embedding(2, 2))
+    found = costs(model[:4], randn(5, 3))
+    assert [c.name for c in found] == ["0", "1", "2", "2"]
+    assert [c.parameters for c in found] == [16, 0, 20, 0]
+    assert [c.multiply_adds for c in found] == [60, 0, 80, 80]
+    assert [c.activation_bytes for c in found] == [80, 0, 80, 80]
+    assert costs(model[4:], tensor([1, 0]))[0].multiply_adds == 0
