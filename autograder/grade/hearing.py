@@ -115,7 +115,8 @@ class Hearing:
         return self.question() if len(self.given) < len(self.questions) else None
 
     def begin_cell(self, cell_id: Any) -> None:
-        if cell_id not in [cell.id for cell in self.cells] or cell_id in self.cell_runs:
+        known = cell_id in [cell.id for cell in self.cells]
+        if not known or (cell_id in self.cell_runs and not self.cell_runs[cell_id].raised):
             raise ProtocolError("a cell that is not to be run now")
         self.at = cell_id
 

@@ -9,6 +9,7 @@ the copy it makes of itself, and no run finds another's remains.
 """
 
 from __future__ import annotations
+import __future__
 
 import builtins
 import contextlib
@@ -38,12 +39,13 @@ from autograder.grade import isolate
 from autograder.grade.protocol import LARGEST, Frames, Message, carries, pack
 from gradwright._cells import Cell, definition_cells, names_bound, python_text, read_notebook
 from gradwright._chapters import CHAPTERS, find_chapter
-from gradwright._loader import FUTURES, ChapterModule, remember_lines
+from gradwright._loader import ChapterModule, remember_lines
 
 Send = Callable[..., None]
 LARGEST_FRAME = 64 * 2**20
 """Bytes of a frame from the judge, who is trusted."""
 REHEARSAL_SECONDS = 5.0
+FUTURE = "from __future__ import annotations"
 
 
 class TimeIsUp(BaseException):
@@ -177,21 +179,28 @@ def run_cells(begin: Message, send: Send) -> ModuleType:
     module = sys.modules[chapter.module] = ChapterModule(chapter.module)
     names = vars(module)
     names["__file__"] = f"{chapter.name}.ipynb"
-    flags = 0
     cells = [Cell(**cell) for cell in begin["cells"]]
-    for cell in cells if begin["chosen"] else cells_to_run(cells):
-        send("cell", id=cell.id)
-        printed, failure = Printed(), None
-        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
-            try:
-                with time_limit(begin["seconds"]):
-                    code = compiled(cell.text, file_of(cell), flags)
-                    flags |= code.co_flags & FUTURES
-                    exec(code, names)
-            except BaseException as error:  # SystemExit and all: the next cells are still to come
-                failure = described(error)
-        send("cell done", id=cell.id, printed=printed.getvalue(), raised=failure and asdict(failure))
+    cells = cells if begin["chosen"] else cells_to_run(cells)
+    future = any(FUTURE in cell.text for cell in cells)  # a notebook says it once, for all its cells
+    again = [cell for cell in cells if run_cell(cell, begin["seconds"], names, future, send)]
+    for cell in again:
+        run_cell(cell, begin["seconds"], names, future, send)
     return module
+
+
+def run_cell(cell: Cell, seconds: float, names: dict[str, Any], future: bool, send: Send) -> bool:
+    """Run a cell and send what it printed and raised. Returns whether it lacked a name that a later cell may give it:
+    learners run cells in any order."""
+    send("cell", id=cell.id)
+    printed, failure = Printed(), None
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+        try:
+            with time_limit(seconds):
+                exec(compiled(cell.text, file_of(cell), future), names)
+        except BaseException as error:  # SystemExit and all: the next cells are still to come
+            failure = described(error)
+    send("cell done", id=cell.id, printed=printed.getvalue(), raised=failure and asdict(failure))
+    return failure is not None and failure.kind == "NameError"
 
 
 def cells_to_run(cells: list[Cell]) -> list[Cell]:
@@ -231,10 +240,10 @@ def globals_read(text: str) -> set[str]:
 
 
 @lru_cache(maxsize=512)
-def compiled(text: str, file: str, flags: int) -> CodeType:
+def compiled(text: str, file: str, future: bool) -> CodeType:
     plain = python_text(text)
     remember_lines(file, plain.split("\n"))
-    return compile(plain, file, "exec", flags, dont_inherit=True)
+    return compile(plain, file, "exec", __future__.annotations.compiler_flag * future, dont_inherit=True)
 
 
 def file_of(cell: Cell) -> str:

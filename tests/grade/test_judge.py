@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import copy
+import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from autograder.build.answers import answers_to
-from autograder.build.sample import solved
+from autograder.build.sample import filled_in, helpers, inside, solved
 from autograder.checks.exercise import exercises_of, find
-from autograder.course import chapter
+from autograder.course import ROOT, chapter
 from autograder.errors import BadInput, SetupError
 from autograder.grade import judge as judging
 from autograder.grade.classroom import official, open_classroom
@@ -56,7 +59,7 @@ def verdict(judged: Judged, check: str) -> str:
 Honest = Callable[[Notebook], Notebook]
 HONEST: dict[str, Honest] = {
     "as it is": lambda solution: solution,
-    "cells reordered": lambda s: {**s, "cells": [*s["cells"][:5], *reversed(s["cells"][5:])]},
+    "cells reordered": lambda s: {**s, "cells": [*reversed(s["cells"])]},
     "warns": lambda s: with_answer(s, "start-dot", "import warnings\ndef dot(a, b):\n    warnings.warn('slow')\n"
                                    "    if len(a) != len(b): raise ValueError('lengths')\n    return (a * b).sum()"),
     "divides by zero on the way": lambda s: with_cells(s, code("import numpy as np\nZERO = np.ones(2) / np.zeros(2)")),
@@ -100,11 +103,12 @@ def test_honest_work_never_loses(name: str, solution: Notebook, released: Notebo
 
 @pytest.mark.parametrize("exercise", exercises_of(0), ids=lambda exercise: exercise.id)
 def test_every_alternative_is_right(exercise, solution: Notebook, released: Notebook) -> None:
-    import inspect
-    import textwrap
-
-    for name, other in answers_to(exercise).alternatives.items():
-        text = textwrap.dedent(inspect.getsource(other)).replace(f"def {name}(", f"def {exercise.name}(")
+    tree = ast.parse((ROOT / "solutions" / "mistakes" / "00_start.py").read_text(encoding="utf-8"))
+    for name in answers_to(exercise).alternatives:
+        other = inside(inside(inside(tree, exercise.id.replace("-", "_")), "alternatives"), name)
+        needed = helpers(tree, other)
+        other.name = exercise.name
+        text = "\n".join(ast.unparse(part) for part in (*needed, other))
         assert judge(job_of(with_answer(solution, exercise.id, text), released)).points == FULL, name
 
 
@@ -153,15 +157,10 @@ def test_right_on_the_notebooks_inputs_alone_says_so(solution: Notebook, release
 def test_nobody_loses_points_twice(released: Notebook) -> None:
     """matmul and others of chapter 01 build on row_major_strides: one mistake there costs that exercise alone."""
     ch = chapter("01")
-    import json
-
-    from autograder.build.sample import filled_in
-    from autograder.course import ROOT
-
     notebook = json.loads((ROOT / "course" / ch.folder / ch.notebook).read_text(encoding="utf-8"))
     for each in notebook["cells"]:
         each["source"] = "".join(each["source"])
-    wrong = solved(ch) | {"tensor-strides": "def row_major_strides(shape):\n    return tuple(0 for _ in shape)"}
+    wrong = solved(ch) | {"tensor-strides": "def row_major_strides(shape):\n    return 0"}
     cells = restore(filled_in(notebook, wrong)["cells"], notebook)
     judged = judge(Job("one", ch.number, ch.folder, cells, SECRET, WALLED))
     lost_points = {name for name, points in judged.points.items() if points < find(name[:-6]).points}
@@ -173,7 +172,7 @@ def test_the_same_class_has_the_same_cases_and_another_has_others() -> None:
     exercise = find("start-dot")
     assert seed_of(SECRET, exercise) == seed_of(SECRET, exercise) != seed_of(SECRET[::-1], exercise)
     assert seed_of(SECRET, exercise) != seed_of(SECRET, find("start-dot-loop"))
-    first, second = (hidden_reference("start-dot", s).cases[0].arrays["a"] for s in (SECRET, SECRET[::-1]))
+    first, second = (hidden_reference("start-dot", s).cases[-1].arrays["a"] for s in (SECRET, SECRET[::-1]))
     assert first.tolist() != second.tolist()
 
 
@@ -188,8 +187,6 @@ def test_the_secret_is_made_once_and_for_nobody_else(tmp_path: Path) -> None:
 
 
 def test_without_isolation_points_are_the_same(solution: Notebook, released: Notebook) -> None:
-    from dataclasses import replace
-
     half = with_answer(solution, "start-dot", "def dot(a, b):\n    return 0.0")
     judged = judge(replace(job_of(half, released), walled=False))
     assert (judged.points, judged.trouble) == ({FIRST: 2.0, SECOND: 0.0}, "")
