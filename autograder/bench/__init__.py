@@ -20,6 +20,7 @@ __all__ = ["BENCHMARKS", "bench"]
 BENCHMARKS = {
     "tensor": "Chapter 01's Tensor against NumPy, float32",
     "autodiff": "a step on chapter 02's engine against the same step written by hand in NumPy, float32",
+    "training": "a training step of chapters 04 to 06 against the same step written by hand in NumPy, float32",
 }
 """Module of this package to the title of its table and picture, in the order of the course."""
 CLASSES = ("grading",)

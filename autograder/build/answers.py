@@ -39,7 +39,7 @@ def answers_to(exercise: Exercise) -> Answers:
     path = ROOT / "solutions" / "mistakes" / record_files()[exercise.chapter].name
     if not path.exists():
         raise SourceError(path, 1, f"{exercise.id!r} has no oracle and no mistakes: write this file")
-    module = load_file(path, exercise.chapter)
+    module = load_file(path, exercise.chapter, sys.modules.get("gradwright.chapters.tensor"))
     group = getattr(module, exercise.id.replace("-", "_"), None)
     if group is None:
         line = len(path.read_text(encoding="utf-8").splitlines())
@@ -65,8 +65,12 @@ def public(group: type) -> dict[str, Any]:
 
 
 @cache
-def load_file(path: Path, chapter: int) -> ModuleType:
-    """The file as a module. Its imports reach the chapter itself: wrong answers are variations on the right ones."""
+def load_file(path: Path, chapter: int, tensors: ModuleType | None) -> ModuleType:
+    """The file as a module. Its imports reach the chapter itself: wrong answers are variations on the right ones.
+
+    tensors  chapter 01 as it is loaded now: where the chapters were loaded anew, their classes are others, and a file
+             that holds the old ones would not know the tensors that it is given
+    """
     spec = importlib.util.spec_from_file_location(f"gradwright_mistakes_{path.stem}", path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # where inspect looks for a class's lines

@@ -1,4 +1,4 @@
-"""Chapter 03's operations: hard cases worked out by hand, and what is refused. Beside PyTorch: tests/torch."""
+"""Chapter 03's operations: hard cases worked out by hand, and what is refused. Beside PyTorch: tests/pytorch."""
 
 from __future__ import annotations
 
