@@ -14,7 +14,7 @@ import pytest
 from autograder.build.answers import answers_to
 from autograder.build.sample import filled_in, helpers, inside, solved
 from autograder.checks.exercise import exercises_of, find
-from autograder.course import ROOT, chapter
+from autograder.course import ROOT, Chapter, chapter, chapters
 from autograder.errors import BadInput, SetupError
 from autograder.grade import judge as judging
 from autograder.grade.classroom import official, open_classroom
@@ -154,15 +154,29 @@ def test_right_on_the_notebooks_inputs_alone_says_so(solution: Notebook, release
     assert "Right on the inputs that come with the notebook, not on others" in said
 
 
-def test_nobody_loses_points_twice(released: Notebook) -> None:
-    """matmul and others of chapter 01 build on row_major_strides: one mistake there costs that exercise alone."""
-    ch = chapter("01")
+def chapter_job(ch: Chapter, answers: dict[str, str]) -> Job:
     notebook = json.loads((ROOT / "course" / ch.folder / ch.notebook).read_text(encoding="utf-8"))
     for each in notebook["cells"]:
         each["source"] = "".join(each["source"])
+    cells = restore(filled_in(notebook, answers)["cells"], notebook)
+    return Job("one", ch.number, ch.folder, cells, SECRET, WALLED)
+
+
+@pytest.mark.parametrize("ch", chapters(), ids=lambda ch: ch.folder)
+def test_every_chapter_answered_and_untouched(ch: Chapter) -> None:
+    most = {f"{exercise.id}-check": float(exercise.points) for exercise in exercises_of(ch.number)}
+    try:
+        assert judge(chapter_job(ch, solved(ch))).points == most
+        assert judge(chapter_job(ch, {})).points == dict.fromkeys(most, 0.0)
+    finally:
+        warm_sandbox(ch.number, WALLED).stop()
+
+
+def test_nobody_loses_points_twice(released: Notebook) -> None:
+    """matmul and others of chapter 01 build on row_major_strides: one mistake there costs that exercise alone."""
+    ch = chapter("01")
     wrong = solved(ch) | {"tensor-strides": "def row_major_strides(shape):\n    return 0"}
-    cells = restore(filled_in(notebook, wrong)["cells"], notebook)
-    judged = judge(Job("one", ch.number, ch.folder, cells, SECRET, WALLED))
+    judged = judge(chapter_job(ch, wrong))
     lost_points = {name for name, points in judged.points.items() if points < find(name[:-6]).points}
     assert lost_points == {"tensor-strides-check"}
     assert "Tried on top of the course's own 1.1 row_major_strides" in verdict(judged, "tensor-permute-check")
