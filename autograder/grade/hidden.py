@@ -36,6 +36,7 @@ def secret_of(room: Classroom) -> bytes:
     path = room.secret
     if not path.exists():
         unfinished = path.with_name(f"{path.name}-{os.getpid()}")
+        unfinished.unlink(missing_ok=True)
         handle = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(handle, "w") as file:
             file.write(secrets.token_hex(LENGTH) + "\n")

@@ -75,16 +75,24 @@ class Journal:
 @contextmanager
 def open_journal(room: Classroom) -> Iterator[Journal]:
     """The journal of a class. Raises SetupError where it cannot be used, or where another run is using it."""
+    with opened(room) as file:
+        yield Journal(file)
+
+
+def opened(room: Classroom) -> BinaryIO:
+    """The journal's file, at its beginning and locked."""
     try:
-        with open(room.journal, "a+b") as file:
-            if fcntl is not None:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            file.seek(0)
-            yield Journal(file)
-    except BlockingIOError as error:
-        raise SetupError(f"{room.root} is being graded by another run: wait for its end.") from error
-    except PermissionError as error:
+        file = open(room.journal, "a+b")  # noqa: SIM115 - whoever asked for it closes it
+    except OSError as error:
         raise SetupError(f"{room.journal} cannot be opened ({error.strerror}): allow it, and grade again.") from error
+    try:
+        if fcntl is not None:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        file.close()
+        raise SetupError(f"{room.root} is being graded by another run: wait for its end.") from error
+    file.seek(0)
+    return file
 
 
 def entries_in(data: bytes) -> Iterator[Entry]:

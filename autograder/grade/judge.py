@@ -146,6 +146,8 @@ class Examination:
         (answer,) = self.run(cells, [question]).in_order(1)
         needed = [e for e in broken if e.id in exercise.needs] or broken
         found = finding(exercise, self.worth[exercise.id], hidden, answer)
+        if found.hidden and found.hidden.missing == exercise.title:
+            return found  # it was not even tried
         return replace(found, shown=None, reason="", broken=tuple(e.title for e in needed))
 
     def run(self, cells: Sequence[Cell], questions: Sequence[Question]) -> Hearing:
@@ -222,7 +224,7 @@ def ruling_of(verdict: Verdict, answer: Answer) -> Ruling:
 
 def better(first: Finding, second: Finding) -> Finding:
     """The finding with more points; among equals the one that says more, which a run of its own does."""
-    if second.broken and second.ruling != Ruling.NO_ANSWER:
+    if second.broken:
         return second if second.points > first.points else first
     return second if second.points >= first.points else first
 

@@ -281,9 +281,12 @@ def system() -> Iterator[str]:
 
 def interpreter() -> Iterator[str]:
     """Python and its packages: the environment, and the installation that it was made from."""
-    for place in dict.fromkeys(map(str, (Path(sys.base_prefix).resolve(), Path(sys.base_prefix), Path(sys.prefix)))):
-        if not Path(place).is_relative_to("/usr"):
-            yield from ("--ro-bind", place, place)
+    for place in dict.fromkeys((Path(sys.base_prefix).resolve(), Path(sys.base_prefix), Path(sys.prefix))):
+        if not place.is_relative_to("/usr"):
+            yield from ("--ro-bind", str(place), str(place))
+        if ROOT.is_relative_to(place):  # Python is installed around the project, or the project into Python
+            for answers in filter(Path.is_dir, (ROOT / "solutions", ROOT / "autograder")):
+                yield from ("--tmpfs", str(answers))
     for name in (*ORACLE, "autograder", "gradwright"):
         for packages in {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}:
             if Path(packages, name).is_dir():
