@@ -29,8 +29,8 @@ SAMPLE = 8
 MAKE = "import sys; from pathlib import Path; from autograder.build.sample import *; make_sample(Path(sys.argv[1]), "
 STOCK = "c = get_config()\nc.CourseDirectory.course_id = 'stock'\nc.Execute.timeout = 60\n"
 POINTS = """
-select student.id, cell.name, grade.auto_score, grade_cell.max_score
-from grade join grade_cell on grade.cell_id = grade_cell.id join base_cell as cell on cell.id = grade_cell.id
+select student.id, cell.name, grade.auto_score, grade_cells.max_score
+from grade join grade_cells on grade.cell_id = grade_cells.id join base_cell as cell on cell.id = grade_cells.id
 join submitted_notebook on grade.notebook_id = submitted_notebook.id
 join submitted_assignment on submitted_notebook.assignment_id = submitted_assignment.id
 join student on submitted_assignment.student_id = student.id
