@@ -13,7 +13,7 @@ from nbgrader.preprocessors import ClearSolutions, Execute
 from autograder.build.release import ClearAnswers
 from autograder.grade.classroom import COURSE_ID
 from autograder.grade.feedback import safe_pages
-from autograder.grade.steps import GradesCsv, RestoreCells, TidyOutputs, name_as_expected
+from autograder.grade.steps import GradesCsv, JudgeCells, RestoreCells, name_as_expected
 
 __all__ = ["configure"]
 
@@ -30,8 +30,8 @@ def configure(c: Any, root: Path) -> None:
     ]
     c.Autograde.pre_convert_hook = name_as_expected
     c.Autograde.sanitize_preprocessors = [RestoreCells, *Autograde.sanitize_preprocessors.default()]
-    steps = Autograde.autograde_preprocessors.default()
-    after = steps.index(Execute) + 1
-    c.Autograde.autograde_preprocessors = [*steps[:after], TidyOutputs, *steps[after:]]
+    c.Autograde.autograde_preprocessors = [
+        JudgeCells if step is Execute else step for step in Autograde.autograde_preprocessors.default()
+    ]
     c.ExportApp.plugin_class = GradesCsv
     safe_pages(c)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from autograder.course import ROOT, chapters
@@ -9,9 +10,13 @@ from autograder.course import ROOT, chapters
 __all__ = ["grade"]
 
 
-def grade(named: str | None, root: Path = ROOT) -> int:
+SAMPLE = re.compile(r"sample-\d+")
+
+
+def grade(named: str | None, weak: bool = False, root: Path = ROOT) -> int:
     """Grade the class in a folder, or in autograder/class, where a sample class is made first if nothing is there.
 
+    `weak`: submissions may run without isolation. Those of the sample class always may: they are ours.
     Returns 0. Raises BadInput for a folder that is no class.
     """
     from autograder.build.sample import add_sources, make_sample
@@ -23,4 +28,10 @@ def grade(named: str | None, root: Path = ROOT) -> int:
     add_sources(open_classroom(folder).source)
     from autograder.grade.run import grade_class  # it brings nbgrader, and a mistyped folder should not wait for that
 
-    return grade_class(folder)
+    return grade_class(folder, weak or (not named and all_samples(folder)))
+
+
+def all_samples(folder: Path) -> bool:
+    """Whether nobody has handed in anything but the sample students."""
+    submitted = folder / "submitted"
+    return submitted.is_dir() and all(SAMPLE.fullmatch(student.name) for student in submitted.iterdir())

@@ -75,6 +75,12 @@ def stub_of(outcome: Outcome) -> str:
 
 def assess(exercise: Exercise, reference: Reference, outcomes: Sequence[Outcome]) -> Verdict:
     """The verdict on the outcomes of the first `len(outcomes)` cases; a case without an outcome is not right."""
+    verdict = compared(exercise, reference, outcomes)
+    return verdict.with_causes(find_causes(verdict, reference))
+
+
+def compared(exercise: Exercise, reference: Reference, outcomes: Sequence[Outcome]) -> Verdict:
+    """The verdict without causes."""
     for outcome in outcomes:
         if missing := stub_of(outcome):
             return Verdict(exercise, (), len(reference.cases), missing=missing)
@@ -82,8 +88,7 @@ def assess(exercise: Exercise, reference: Reference, outcomes: Sequence[Outcome]
         Result(case, outcome, tuple(compare_outputs(outcome, case.wanted)))
         for case, outcome in zip(reference.cases, outcomes, strict=False)
     )
-    verdict = Verdict(exercise, results, len(reference.cases))
-    return verdict.with_causes(find_causes(verdict, reference))
+    return Verdict(exercise, results, len(reference.cases))
 
 
 def find_causes(verdict: Verdict, reference: Reference) -> list[Cause]:

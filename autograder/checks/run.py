@@ -20,7 +20,7 @@ from autograder.checks.exercise import Arrays, Exercise
 from autograder.errors import BadInput
 
 NO_RETURN = "None, because no line of it returns a value"
-OWN_FILES = __file__.rsplit("run.py", 1)[0]
+OWN_FILES = str(PurePath(__file__).parents[1])
 LIBRARIES = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"), OWN_FILES, "<frozen", "<__array"})
 """How the files begin whose lines are not the learner's."""
 MOST_TEXT = 1_000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from html import escape
 
@@ -97,17 +97,22 @@ class Verdict:
 
     def text(self) -> str:
         """The verdict as plain text of at most 100 columns."""
-        title, state = self.exercise.title, cut(self.state, WIDTH - MARGIN)
-        gap = WIDTH - len(title) - len(state)
-        lines = [title + " " * gap + state] if gap > 0 else [title, state]
-        for label, content in rows(self):
-            for i, line in enumerate(wrapped(content)):
-                lines.append(f"  {label if i == 0 else '':<{MARGIN - 2}}{line}".rstrip())
-        return "\n".join(lines)
+        return block_text(self.exercise.title, self.state, rows(self))
 
     def html(self) -> str:
         """The verdict as a fragment of HTML that follows JupyterLab's theme, light or dark."""
-        return render_html(self)
+        return block_html(self.exercise.title, self.state, rows(self), self.right)
+
+
+def block_text(title: str, state: str, lines: Iterable[tuple[str, str]]) -> str:
+    """A headline and labelled lines as plain text."""
+    state = cut(state, WIDTH - MARGIN)
+    gap = WIDTH - len(title) - len(state)
+    block = [title + " " * gap + state] if gap > 0 else [title, state]
+    for label, content in lines:
+        for i, line in enumerate(wrapped(content)):
+            block.append(f"  {label if i == 0 else '':<{MARGIN - 2}}{line}".rstrip())
+    return "\n".join(block)
 
 
 def rows(verdict: Verdict) -> Iterator[tuple[str, str]]:
@@ -298,22 +303,23 @@ COLOURS = {
 """Colour and sign of right and of not yet: the sign says the same without the colour."""
 
 
-def render_html(verdict: Verdict) -> str:
-    variable, fallback, sign = COLOURS[verdict.right]
+def block_html(title: str, state: str, lines: Iterable[tuple[str, str]], right: bool) -> str:
+    """A headline and labelled lines as a fragment of HTML."""
+    variable, fallback, sign = COLOURS[right]
     colour = f"var({variable}, {fallback})"
     cells = "".join(
         '<tr style="background:none"><th scope="row" style="text-align:left;vertical-align:top;'
         f'font-weight:normal;opacity:.75;padding:1px 14px 1px 0;background:none">{label}</th>'
         '<td style="text-align:left;white-space:pre-wrap;padding:1px 0;max-width:46em;background:none">'
         f"{coded(content)}</td></tr>"
-        for label, content in rows(verdict)
+        for label, content in lines
     )
     table = f'<table style="border-collapse:collapse;margin:6px 0 0;font-size:inherit">{cells}</table>' if cells else ""
     return (
         f'<div role="status" style="border-left:4px solid {colour};padding:4px 12px;font-size:13px;'
         'font-family:var(--jp-ui-font-family, sans-serif);line-height:1.45">'
         f'<div><span aria-hidden="true" style="color:{colour};font-weight:bold">{sign}</span> '
-        f"<b>{escape(verdict.exercise.title)}</b> &nbsp; {escape(verdict.state)}</div>{table}</div>"
+        f"<b>{escape(title)}</b> &nbsp; {escape(state)}</div>{table}</div>"
     )
 
 

@@ -3,7 +3,16 @@
 classroom.py  a class folder: what lies where, and what is put there first
 intake.py     submissions found and read, whatever they are called
 restore.py    a submission's answers in the official notebook's cells
-execute.py    one submission to points: the only file that starts a learner's code
+job.py        what goes to the judge and what comes back
+judge.py      one submission to points
+hidden.py     the hidden cases, what is right on them, and what that is worth
+findings.py   what was found on an exercise, and what the learner reads of it
+hearing.py    a conversation with a run: what may come at each step
+protocol.py   what passes between the judge and a learner's process
+sandbox.py    the outside of the wall: the only file that starts a learner's code
+worker.py     the inside: runs it
+isolate.py    what the inside does to itself first
+journal.py    what has been judged, before it is in the gradebook
 schedule.py   many submissions on many cores
 gradebook.py  the one writer of nbgrader's database
 outputs.py    what a run leaves in a notebook, made safe to look at

@@ -27,8 +27,8 @@ from autograder.configure import configure
 c = get_config()
 configure(c, Path(__file__).parent)
 
-# Seconds that one cell may take. A whole submission may take ten times as long.
-c.Execute.timeout = 30
+# Seconds that a cell, or the answer to one exercise, may take. A whole submission may take sixty times as long.
+c.Execute.timeout = 10
 
 # Where learners fetch and submit, if you use nbgrader's exchange: a folder that all of them can write to.
 # c.Exchange.root = "/srv/nbgrader/exchange"
@@ -69,6 +69,16 @@ class Classroom:
     @property
     def gradebook(self) -> Path:
         return self.root / "gradebook.db"
+
+    @property
+    def secret(self) -> Path:
+        """What the hidden cases are drawn from. Keep it: with another one, the class is graded on other cases."""
+        return self.root / ".secret"
+
+    @property
+    def journal(self) -> Path:
+        """What has been judged, a line each, before it is in the gradebook."""
+        return self.root / ".journal"
 
     @property
     def grades(self) -> Path:

@@ -16,7 +16,7 @@ from sqlalchemy.exc import DBAPIError
 from autograder.course import Chapter
 from autograder.errors import BadInput, SetupError
 from autograder.grade.classroom import COURSE_ID, Classroom
-from autograder.grade.execute import Judged
+from autograder.grade.job import Judged
 
 
 @contextmanager
@@ -52,22 +52,37 @@ def record(book: Gradebook, room: Classroom, student: str, chapter: Chapter, jud
     Manual grades, extra credit and comments stay. A cell graded by hand asks to be looked at again only where its
     automatic points have changed.
     """
-    book.update_or_create_student(student)
-    stamp = timestamp_of(room.submitted / student / chapter.folder)
-    with book.db.no_autoflush:  # nbgrader builds a new submission piece by piece, and SQLAlchemy would warn of each
-        book.update_or_create_submission(chapter.folder, student, **({"timestamp": stamp} if stamp else {}))
-    submission = book.find_submission_notebook(chapter.name, chapter.folder, student)
-    for grade in submission.grades:
-        points = judged.points.get(grade.name)
-        if grade.manual_score is None:
-            grade.needs_manual_grade = points is None
-        elif points != grade.auto_score:
-            grade.needs_manual_grade = True
-        grade.auto_score = points
-    blank = unanswered(judged.notebook)
-    for comment in submission.comments:
-        comment.auto_comment = "No response." if comment.name in blank else None
-    book.db.commit()
+    with one_transaction(book):
+        book.update_or_create_student(student)
+        stamp = timestamp_of(room.submitted / student / chapter.folder)
+        with book.db.no_autoflush:  # nbgrader builds a new submission piece by piece, and SQLAlchemy would warn of each
+            book.update_or_create_submission(chapter.folder, student, **({"timestamp": stamp} if stamp else {}))
+        submission = book.find_submission_notebook(chapter.name, chapter.folder, student)
+        for grade in submission.grades:
+            points = judged.points.get(grade.name)
+            if grade.manual_score is None:
+                grade.needs_manual_grade = points is None
+            elif points != grade.auto_score:
+                grade.needs_manual_grade = True
+            grade.auto_score = points
+        blank = unanswered(judged.notebook)
+        for comment in submission.comments:
+            comment.auto_comment = "No response." if comment.name in blank else None
+
+
+@contextmanager
+def one_transaction(book: Gradebook) -> Iterator[None]:
+    """What nbgrader's methods would commit one by one is committed together at the end, or not at all."""
+    commit = book.db.commit
+    book.db.commit = book.db.flush
+    try:
+        yield
+    except BaseException:
+        book.db.rollback()
+        raise
+    finally:
+        book.db.commit = commit
+    commit()
 
 
 def unanswered(notebook: dict[str, Any]) -> set[str]:

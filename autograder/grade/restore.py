@@ -43,16 +43,6 @@ def restore(submitted: Iterable[Cell], official: dict[str, Any]) -> dict[str, An
     }
 
 
-def idle(notebook: dict[str, Any], official: dict[str, Any]) -> tuple[str, ...]:
-    """Ids of the cells that need not run: the course's own demos, where nobody has changed them.
-
-    No answer needs a demo, and some of them take minutes. The first cell is one too, but it imports names.
-    """
-    demos = [cell for cell in official["cells"] if marks(cell, "gradwright").get("role") in ("demo", "widget")]
-    released = {cell["id"]: plain(cell) for cell in demos[1:]}
-    return tuple(cell["id"] for cell in notebook["cells"] if released.get(cell["id"]) == plain(cell))
-
-
 class Known:
     """The official cells, under everything that can identify one."""
 

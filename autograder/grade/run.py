@@ -7,6 +7,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,22 +15,27 @@ from nbgrader.api import Gradebook
 from traitlets.config import PyFileConfigLoader
 
 from autograder.course import Chapter, chapters
-from autograder.errors import BadInput, NotebookError
+from autograder.errors import BadInput, NotebookError, SetupError
 from autograder.grade.classroom import Classroom, official, open_classroom, write
-from autograder.grade.execute import LEVEL, SECONDS_A_CELL, Job, Judged, judge
 from autograder.grade.export import Row, write_grades
 from autograder.grade.feedback import Page, write_page
 from autograder.grade.gradebook import open_gradebook, record, register
+from autograder.grade.hidden import secret_of
 from autograder.grade.intake import Submission, collect, read_cells
-from autograder.grade.restore import idle, restore
+from autograder.grade.job import SECONDS, Job, Judged
+from autograder.grade.journal import Entry, Journal, digest_of, key_of, open_journal
+from autograder.grade.judge import judge
+from autograder.grade.restore import restore
+from autograder.grade.sandbox import level
 from autograder.grade.schedule import run_all
 
 
-def grade_class(folder: Path) -> int:
+def grade_class(folder: Path, weak: bool = False) -> int:
     """Grade every submission in a class folder; returns 0 when the run has come to its end.
 
-    Raises BadInput for a folder without submissions, NotebookError for a broken official notebook, SetupError for a
-    gradebook that cannot be used. A bad submission raises nothing: it gets a line and a status.
+    `weak`: submissions may run without isolation, where there is none. Raises BadInput for a folder without
+    submissions, NotebookError for a broken official notebook, SetupError for a gradebook that cannot be used, a full
+    disk, or a machine without isolation. A bad submission raises nothing: it gets a line and a status.
     """
     start = time.monotonic()
     room = open_classroom(folder)
@@ -38,15 +44,32 @@ def grade_class(folder: Path) -> int:
     intake = collect(room, there)
     for remark in intake.remarks:
         print(f"Left out: {remark}")
-    print(LEVEL, flush=True)
-    with open_gradebook(room) as book:
-        for chapter in there:
-            register(book, room, chapter, released[chapter])
-        pages = grade_all(room, book, intake.submissions, released)
-        make_pages(pages)
-        rows = write_grades(room.grades, book, intake, there)
+    walled, sentence = level(weak)
+    print(sentence, flush=True)
+    try:
+        with open_journal(room) as journal, open_gradebook(room) as book:
+            for chapter in there:
+                register(book, room, chapter, released[chapter])
+            pages = grade_all(Run(room, book, journal, walled), intake.submissions, released)
+            make_pages(pages)
+            rows = write_grades(room.grades, book, intake, there)
+    except OSError as error:
+        raise SetupError(
+            f"{error.filename or room.root} cannot be written ({error.strerror}): make room, or allow it, and grade "
+            f"again; what is graded stays graded."
+        ) from error
     print(summary(room, rows, time.monotonic() - start))
     return 0
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run writes to, and how submissions run in it."""
+
+    room: Classroom
+    book: Gradebook
+    journal: Journal
+    walled: bool
 
 
 def workers() -> int:
@@ -61,20 +84,18 @@ def seconds_a_cell(room: Classroom) -> float:
         config = PyFileConfigLoader(room.config.name, path=str(room.root)).load_config()
     except Exception as error:  # it is a program of the instructor's, and may raise anything
         raise BadInput(f"{room.config} cannot be run ({type(error).__name__}: {error}): correct it.") from error
-    return float(config.Execute.get("timeout") or SECONDS_A_CELL)
+    return float(config.Execute.get("timeout") or SECONDS)
 
 
-def grade_all(
-    room: Classroom, book: Gradebook, submissions: Sequence[Submission], released: dict[Chapter, dict[str, Any]]
-) -> list[Page]:
-    """Run and record all submissions, a line each as it is done; returns the feedback pages to be made."""
+def grade_all(run: Run, submissions: Sequence[Submission], released: dict[Chapter, dict[str, Any]]) -> list[Page]:
+    """Judge and record all submissions, a line each as it is done; returns the feedback pages to be made."""
     pages: list[Page] = []
-    limit = seconds_a_cell(room)
+    limit, secret = seconds_a_cell(run.room), secret_of(run.room)
     by_folder = {chapter.folder: chapter for chapter in released}
     total = len(submissions)
 
     def say(student: str, chapter: Chapter, news: str, trouble: str = "") -> None:
-        pages.append(Page(room.root, student, chapter.folder, chapter.name, trouble))
+        pages.append(Page(run.room.root, student, chapter.folder, chapter.name, trouble))
         print(f"[{len(pages):>{len(str(total))}}/{total}] {student}  {chapter.folder}  {news}", flush=True)
 
     def jobs() -> Iterator[Job]:
@@ -86,18 +107,44 @@ def grade_all(
             except NotebookError as error:
                 say(each.student, each.chapter, f"unreadable: {error}", str(error))
                 continue
-            skipped = idle(notebook, released[each.chapter])
-            yield Job(each.student, each.chapter.number, each.chapter.folder, notebook, skipped, limit)
+            job = Job(each.student, each.chapter.number, each.chapter.folder, notebook, secret, run.walled, limit)
+            if known := judged_before(run, job, each.chapter):
+                record(run.book, run.room, job.student, each.chapter, known)
+                say(each.student, each.chapter, f"{news(known)} (unchanged)")
+            else:
+                yield job
 
     renamed = {(each.student, each.chapter): each.renamed for each in submissions}
     for job, judged in run_all(judge, jobs(), workers(), lost):
         chapter = by_folder[job.chapter]
-        path = room.autograded / job.student / chapter.folder / chapter.notebook
-        write(path, json.dumps(judged.notebook, ensure_ascii=False, indent=1, sort_keys=True) + "\n")
-        record(book, room, job.student, chapter, judged)
+        note(run, job, chapter, judged)
+        record(run.book, run.room, job.student, chapter, judged)
         file = renamed[job.student, chapter]
         say(job.student, chapter, news(judged) + (f" (found as {file})" if file else ""), judged.trouble)
     return pages
+
+
+def place_of(run: Run, student: str, chapter: Chapter) -> Path:
+    return run.room.autograded / student / chapter.folder / chapter.notebook
+
+
+def note(run: Run, job: Job, chapter: Chapter, judged: Judged) -> None:
+    """Put a judgement on the disk: the notebook, then the line in the journal. One with trouble is to be made again."""
+    path = place_of(run, job.student, chapter)
+    write(path, json.dumps(judged.notebook, ensure_ascii=False, indent=1, sort_keys=True) + "\n")
+    if not judged.trouble:
+        run.journal.add(
+            Entry(job.student, job.chapter, key_of(job), digest_of(path), judged.points, dict(judged.rulings))
+        )
+
+
+def judged_before(run: Run, job: Job, chapter: Chapter) -> Judged | None:
+    """The judgement on this very submission, where an earlier run has made it and its notebook is as it was."""
+    entry = run.journal.find(job.student, job.chapter, key_of(job))
+    path = place_of(run, job.student, chapter)
+    if entry is None or digest_of(path) != entry.notebook:
+        return None
+    return Judged(json.loads(path.read_text(encoding="utf-8")), entry.points, rulings=entry.rulings)
 
 
 def lost(job: Job) -> Judged:
@@ -122,7 +169,8 @@ def news(judged: Judged) -> str:
     earned = sum(points or 0 for points in judged.points.values())
     by_hand = sum(points is None for points in judged.points.values())
     also = f", {by_hand} to grade by hand" if by_hand else ""
-    return f"{earned:g}/{most:g}{also}  {judged.seconds:.1f} s"
+    took = f"  {judged.seconds:.1f} s" if judged.seconds else ""
+    return f"{earned:g}/{most:g}{also}{took}"
 
 
 def make_pages(pages: Sequence[Page]) -> None:

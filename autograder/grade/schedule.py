@@ -9,7 +9,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, TypeVar
 
 METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
-SLOW_IMPORTS = ["autograder.grade.execute", "autograder.grade.feedback"]
+SLOW_IMPORTS = ["autograder.grade.judge", "autograder.grade.feedback"]
 """Modules that take seconds to import: the server does it once and each worker is a copy of the server."""
 
 JobT = TypeVar("JobT")

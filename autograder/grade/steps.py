@@ -11,13 +11,18 @@ from nbformat import NotebookNode, from_dict
 from nbgrader.api import Gradebook
 from nbgrader.plugins import ExportPlugin
 from nbgrader.preprocessors import NbGraderPreprocessor
+from traitlets import Bool
 
 from autograder.course import chapter, chapters
+from autograder.errors import SetupError
 from autograder.grade.classroom import Classroom, official
 from autograder.grade.export import write_grades
+from autograder.grade.hidden import secret_of
 from autograder.grade.intake import choose, collect, readable
-from autograder.grade.outputs import tidy
+from autograder.grade.job import SECONDS, Job
+from autograder.grade.judge import judge
 from autograder.grade.restore import restore
+from autograder.grade.sandbox import level
 
 
 class RestoreCells(NbGraderPreprocessor):
@@ -30,16 +35,24 @@ class RestoreCells(NbGraderPreprocessor):
         return from_dict(restore(cells, released)), resources
 
 
-class TidyOutputs(NbGraderPreprocessor):
-    """After Execute in `c.Autograde.autograde_preprocessors`: no warning in a check cell costs its points, and nothing
-    that a cell shows can run in the browser of whoever looks at it."""
+class JudgeCells(NbGraderPreprocessor):
+    """In place of Execute in `c.Autograde.autograde_preprocessors`: the judge of `autograder grade`."""
 
-    def preprocess_cell(self, cell: NotebookNode, resources: Any, index: int) -> tuple[NotebookNode, Any]:
-        if cell.cell_type == "code":
-            plain = json.loads(json.dumps(cell))
-            tidy(plain)
-            cell.outputs = from_dict(plain["outputs"])
-        return cell, resources
+    allow_weak_isolation = Bool(
+        False, help="Run submissions without isolation where there is none, with your rights."
+    ).tag(config=True)
+
+    def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
+        names = resources["nbgrader"]
+        graded = chapter(names["assignment"])
+        seconds = float(self.config.Execute.get("timeout") or SECONDS)
+        walled, _ = level(self.allow_weak_isolation)
+        secret = secret_of(Classroom(Path.cwd()))
+        plain = json.loads(json.dumps(nb))
+        judged = judge(Job(names["student"], graded.number, graded.folder, plain, secret, walled, seconds))
+        if judged.trouble:
+            raise SetupError(judged.trouble)  # nbgrader then gives no score, where None would be read as full marks
+        return from_dict(judged.notebook), resources
 
 
 class GradesCsv(ExportPlugin):

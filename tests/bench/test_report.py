@@ -12,7 +12,7 @@ import matplotlib.image
 import pytest
 
 from autograder import bench
-from autograder.bench import harness, report, rivals
+from autograder.bench import grading, harness, report, rivals
 from autograder.errors import BadInput
 
 
@@ -116,13 +116,15 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list:
 
     monkeypatch.setattr(subprocess, "run", fake_run)
     monkeypatch.setattr(report, "run", lambda name, title: calls.append(("here", name)))
+    monkeypatch.setattr(grading, "report", lambda folder: calls.append(("here", "grading")))
     return calls
 
 
 def test_an_unknown_name_is_told_what_there_is(started: list) -> None:
     with pytest.raises(BadInput) as caught:
         bench.bench(["tensor", "tenser"])
-    assert str(caught.value) == f"there is no benchmark 'tenser': choose from {', '.join(bench.BENCHMARKS)}."
+    there = ", ".join((*bench.BENCHMARKS, *bench.CLASSES))
+    assert str(caught.value) == f"there is no benchmark 'tenser': choose from {there}."
     assert started == []
 
 
@@ -136,4 +138,4 @@ def test_on_one_thread_the_named_ones_run_or_all(started: list, monkeypatch: pyt
     for name, value in bench.ONE_THREAD.items():
         monkeypatch.setenv(name, value)
     assert bench.bench(["tensor"]) == bench.bench([]) == 0
-    assert started == [("here", "tensor"), *(("here", name) for name in bench.BENCHMARKS)]
+    assert started == [("here", "tensor"), *(("here", name) for name in (*bench.BENCHMARKS, *bench.CLASSES))]

@@ -77,7 +77,7 @@ def run(command: list[str], folder: Path, **environment: str) -> subprocess.Comp
 
 
 def grade(root: Path) -> Graded:
-    done = run(["autograder", "grade", str(root)], root)
+    done = run(["autograder", "grade", str(root), "--allow-weak-isolation"], root)
     assert done.returncode == 0, done.stderr
     return Graded(root, done.stdout)
 

@@ -161,7 +161,7 @@ def test_table_is_exact(graded: Graded) -> None:
 
 
 def test_a_line_for_each_submission_and_one_for_the_level(graded: Graded) -> None:
-    assert "Isolation: none. Submissions run as programs of yours" in graded.said
+    assert "Isolation: bubblewrap." in graded.said or "Isolation: none (" in graded.said
     assert len(re.findall(r"^\[ ?\d+/18\] ", graded.said, re.MULTILINE)) == 18
     assert "renamed  00_start  4/4" in graded.said
     assert "(found as start (1).ipynb)" in graded.said
@@ -195,7 +195,7 @@ def test_official_cells_are_there_once_and_as_they_were(graded: Graded, released
 def test_feedback_shows_the_verdict(graded: Graded) -> None:
     assert "right: 17 of 17 cases" in graded.page("right")
     assert "not implemented yet" in graded.page("=1+1")
-    assert "this cell ended the Python process" in graded.page("crash")
+    assert "it ended the Python process" in graded.page("crash")
     assert "border-left:" in graded.page("right")  # the verdict's own look survives the cleaning
     assert "is not valid JSON" in graded.page("broken")
     assert "this is not a zero" in graded.page("broken")

@@ -54,8 +54,8 @@ def test_scores(sample_class: Graded, chapter: Chapter) -> None:
     assert scores["sample-1"] == most
     assert scores["sample-2"] == points(chapter, lambda position: position < half)
     assert scores["sample-3"] == 0
-    worth = {most - exercise.points for exercise in exercises_of(chapter.number)}
-    assert all(scores[student] in worth for student in sample.MISTAKEN)
+    worst = most - max(exercise.points for exercise in exercises_of(chapter.number))
+    assert all(worst <= scores[student] < most for student in sample.MISTAKEN)  # some of its cases may be right
     assert all(row["status"] == "graded" for row in sample_class.table)
 
 
@@ -118,9 +118,9 @@ def test_no_folder_named_makes_a_sample_and_says_so(
         return "A sample class is there now."
 
     monkeypatch.setattr(sample, "make_sample", make_sample)
-    monkeypatch.setattr(grading, "grade_class", lambda folder: done.append(folder) or 0)
+    monkeypatch.setattr(grading, "grade_class", lambda folder, weak: done.append(folder) or 0)
     for _ in range(2):
-        assert teach.grade(None, tmp_path) == 0
+        assert teach.grade(None, root=tmp_path) == 0
     folder = tmp_path / "autograder" / "class"
     assert done == [chapters(), folder, folder]  # made once, graded twice
     assert capsys.readouterr().out == "A sample class is there now.\n"

@@ -1,0 +1,129 @@
+"""Grades one class twice, in one run: by `autograder grade` and by nbgrader's own `autograde`.
+
+Ours does the whole class, feedback pages included. nbgrader does a sample of it, and what the rest would take follows
+from the time of each further submission: its start is counted once. Where an exercise is all right or all wrong, both
+must have given the same points.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from autograder.bench.report import machine
+from autograder.course import ROOT, Chapter, chapters
+from autograder.errors import GradwrightError
+
+__all__ = ["report"]
+
+STUDENTS = 200
+SAMPLE = 8
+MAKE = "import sys; from pathlib import Path; from autograder.build.sample import *; make_sample(Path(sys.argv[1]), "
+STOCK = "c = get_config()\nc.CourseDirectory.course_id = 'stock'\nc.Execute.timeout = 60\n"
+POINTS = """
+select student.id, cell.name, grade.auto_score, grade_cells.max_score
+from grade join grade_cells on grade.cell_id = grade_cells.id join base_cell as cell on cell.id = grade_cells.id
+join submitted_notebook on grade.notebook_id = submitted_notebook.id
+join submitted_assignment on submitted_notebook.assignment_id = submitted_assignment.id
+join student on submitted_assignment.student_id = student.id
+"""
+
+Points = dict[tuple[str, str], tuple[float, float]]
+"""Student and check to points and the most there are."""
+
+
+def report(folder: Path) -> None:
+    """Grade, print what it took, and write `folder`/grading.json. Raises GradwrightError where scores differ."""
+    chapter = chapters()[1]
+    with tempfile.TemporaryDirectory() as place:
+        ours, stock = Path(place, "ours"), Path(place, "stock")
+        make_class(ours, chapter)
+        print(f"grading: {STUDENTS} submissions to {chapter.folder}, all of them by autograder grade, {SAMPLE} of them "
+              f"by nbgrader autograde.", flush=True)  # fmt: skip
+        seconds = timed(["autograder", "grade", str(ours), "--allow-weak-isolation"], ours)
+        one, some = stock_times(ours, stock, chapter)
+        compared = agreement(points_in(ours), points_in(stock))
+    further = (some - one) / (SAMPLE - 1)
+    numbers = {
+        "benchmark": "grading",
+        **machine(),
+        "submissions": STUDENTS,
+        "autograder seconds": seconds,
+        "nbgrader seconds, one": one,
+        f"nbgrader seconds, {SAMPLE}": some,
+        f"nbgrader seconds, {STUDENTS} (extrapolated)": one + (STUDENTS - 1) * further,
+        "exercises compared": compared,
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "grading.json").write_text(json.dumps(numbers, indent=1) + "\n", encoding="utf-8")
+    print(f"autograder grade   {seconds:7.1f} s for {STUDENTS}, feedback included: {seconds / STUDENTS:.3f} s each")
+    print(f"nbgrader autograde {some:7.1f} s for {SAMPLE}, {one:.1f} s for one: {further:.2f} s each further one")
+    print(f"                   {one + (STUDENTS - 1) * further:7.0f} s for {STUDENTS}, extrapolated")
+    print(f"Points agree in all {compared} exercises that are all right or all wrong.")
+
+
+def make_class(folder: Path, chapter: Chapter) -> None:
+    """A class of the sample students' work, again and again."""
+    made = folder.with_name("sample")
+    program = MAKE + f"[c for c in chapters() if c.number == {chapter.number}])"
+    subprocess.run([sys.executable, "-c", program, str(made)], check=True, cwd=folder.parent)
+    students = sorted((made / "submitted").iterdir())
+    for i in range(STUDENTS):
+        shutil.copytree(students[i % len(students)], folder / "submitted" / f"student-{i:03}")
+
+
+def stock_times(ours: Path, stock: Path, chapter: Chapter) -> tuple[float, float]:
+    """Seconds that nbgrader, as it is, takes for one submission, and for as many as the sample has."""
+    (stock / "source" / chapter.folder).mkdir(parents=True)
+    (stock / "nbgrader_config.py").write_text(STOCK, encoding="utf-8")
+    shutil.copy(ROOT / "course" / chapter.folder / chapter.notebook, stock / "source" / chapter.folder)
+    for student in sorted((ours / "submitted").iterdir())[: SAMPLE + 1]:
+        shutil.copytree(student, stock / "submitted" / student.name)
+    timed(["nbgrader", "generate_assignment", chapter.folder, "--create"], stock)
+    first, *others = sorted(path.name for path in (stock / "submitted").iterdir())
+    (stock / "submitted" / first).rename(stock / first)
+    some = timed(["nbgrader", "autograde", chapter.folder, "--create"], stock)
+    for student in others:
+        (stock / "submitted" / student).rename(stock / student)
+    (stock / first).rename(stock / "submitted" / first)
+    return timed(["nbgrader", "autograde", chapter.folder, "--create"], stock), some
+
+
+def timed(command: Sequence[str], folder: Path) -> float:
+    """Seconds of a command of this environment. Raises GradwrightError where it fails."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    start = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-m", *command], cwd=folder, env={**os.environ, "PATH": path}, capture_output=True, text=True
+    )
+    if done.returncode:
+        raise GradwrightError(f"{' '.join(command[:2])} failed: {(done.stderr or done.stdout).strip()[-500:]}")
+    return time.monotonic() - start
+
+
+def points_in(folder: Path) -> Points:
+    with sqlite3.connect(folder / "gradebook.db") as book:
+        rows = book.execute(POINTS).fetchall()
+    book.close()
+    return {(student, cell): (points or 0.0, most) for student, cell, points, most in rows}
+
+
+def agreement(ours: Points, stock: Points) -> int:
+    """How many exercises both have graded and ours finds all right or all wrong. Raises where nbgrader differs."""
+    compared = [key for key in stock if key in ours and ours[key][0] in (0.0, ours[key][1])]
+    differing = [key for key in compared if ours[key][0] != stock[key][0]]
+    if differing:
+        student, cell = differing[0]
+        raise GradwrightError(
+            f"{len(differing)} of {len(compared)} exercises have other points in nbgrader, the first is {cell} of "
+            f"{student}: {stock[differing[0]][0]:g} and not {ours[differing[0]][0]:g}."
+        )
+    return len(compared)

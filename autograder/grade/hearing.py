@@ -1,0 +1,214 @@
+"""One conversation with a run: what is asked, what may be answered at each step, and what it comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from autograder.checks.run import MOST_PRINTED, MOST_TEXT, Outcome, Raised
+from autograder.checks.stored import StoredCase
+from autograder.grade.findings import Ruling
+from autograder.grade.protocol import Message, ProtocolError, pack, text_of
+from autograder.grade.sandbox import Ending
+from gradwright._cells import Cell
+
+GRACE = 1.0
+"""Seconds by which the limits of a run may be overstepped before it is ended from outside."""
+START_SECONDS = 30.0
+MOST_NAMES = 64
+
+
+@dataclass(frozen=True)
+class Question:
+    """An exercise to be answered on some cases."""
+
+    id: str
+    cases: Sequence[StoredCase]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back to a question."""
+
+    outcomes: list[Outcome] | None = None
+    """None where nothing came that could be judged."""
+    ruling: Ruling = Ruling.NO_ANSWER
+    """What to call it where there are no outcomes, or not all of them."""
+    reason: str = ""
+
+
+@dataclass
+class CellRun:
+    """What a cell printed and raised."""
+
+    printed: str = ""
+    raised: Raised | None = None
+
+    def outputs(self) -> list[dict[str, Any]]:
+        """As a notebook has it."""
+        outputs: list[dict[str, Any]] = []
+        if self.printed:
+            outputs.append({"output_type": "stream", "name": "stdout", "text": self.printed})
+        if self.raised:
+            lines = [self.raised.where] if self.raised.where else []
+            lines.append(f"{self.raised.kind}: {self.raised.message}")
+            error = {"ename": self.raised.kind, "evalue": self.raised.message, "traceback": lines}
+            outputs.append({"output_type": "error", **error})
+        return outputs
+
+
+@dataclass
+class Hearing:
+    """The judge's side of a run. It accepts only what can come next: cells, then an answer to each question in turn."""
+
+    chapter: int
+    cells: Sequence[Cell]
+    questions: Sequence[Question]
+    seconds: float
+    chosen: bool = False
+    """Whether these are the cells to run, or those to choose from."""
+    cell_runs: dict[str, CellRun] = field(default_factory=dict)
+    given: list[Answer] = field(default_factory=list)
+    at: str = ""
+    """The cell that is running, or the last one that did."""
+    ready: bool = False
+    """Whether all cells have run."""
+    fatal_cell: str = ""
+    """The cell that ended the run."""
+    ruling: Ruling = Ruling.NO_ANSWER
+
+    # While it runs
+
+    def opening(self) -> bytes:
+        total = 2 * self.seconds * (1 + len(self.questions))
+        cells = [asdict(cell) for cell in self.cells]
+        limits = {"seconds": self.seconds, "total_seconds": total}
+        return pack({"chapter": self.chapter, "cells": cells, "chosen": self.chosen, **limits})
+
+    def patience(self) -> float:
+        if self.ready:
+            return self.questions[len(self.given)].seconds + GRACE
+        return self.seconds + GRACE if self.at else START_SECONDS
+
+    def hear(self, message: Message, arrays: list[np.ndarray]) -> bytes | None:
+        kind = message.get("kind")
+        if self.ready:
+            self.given.append(answer_of(message, arrays, self.questions[len(self.given)]))
+        elif arrays:
+            raise ProtocolError("arrays before anything was asked")
+        elif kind == "ready":
+            self.ready = True
+        elif kind == "cell":
+            self.begin_cell(message.get("id"))
+        elif kind == "cell done" and message.get("id") == self.at:
+            self.cell_runs[self.at] = CellRun(
+                text_of(message.get("printed"), MOST_PRINTED), raised_of(message.get("raised"))
+            )
+        else:
+            raise ProtocolError("a frame that cannot come here")
+        if not self.ready:
+            return b""
+        return self.question() if len(self.given) < len(self.questions) else None
+
+    def begin_cell(self, cell_id: Any) -> None:
+        known = cell_id in [cell.id for cell in self.cells]
+        if not known or (cell_id in self.cell_runs and not self.cell_runs[cell_id].raised):
+            raise ProtocolError("a cell that is not to be run now")
+        self.at = cell_id
+
+    def question(self) -> bytes:
+        asked = self.questions[len(self.given)]
+        names = [list(case.arrays) for case in asked.cases]
+        arrays = [array for case in asked.cases for array in case.arrays.values()]
+        return pack({"id": asked.id, "cases": names, "seconds": asked.seconds}, arrays)
+
+    # Afterwards
+
+    def end(self, ending: Ending) -> None:
+        """Take down how the run ended, and give it to the cell or the question at which it did."""
+        self.ruling, reason = described(ending)
+        if ending.way == "done":
+            return
+        if self.ready:
+            self.given.append(Answer(ruling=self.ruling, reason=reason))
+        elif self.at:
+            self.fatal_cell = self.at
+            self.cell_runs[self.at] = CellRun(raised=Raised("Stopped", f"This cell was ended: {reason}"))
+        else:
+            raise RuntimeError(f"a run ended before its first cell ({ending.way}, signal {ending.signal})")
+
+    @property
+    def answers(self) -> dict[str, Answer]:
+        return {question.id: answer for question, answer in zip(self.questions, self.given, strict=False)}
+
+    def in_order(self, count: int) -> list[Answer | None]:
+        return [self.given[i] if i < len(self.given) else None for i in range(count)]
+
+    def late_cells(self) -> dict[str, Ruling]:
+        """Cells that were stopped for taking too long: nobody waits for them again."""
+        late = [name for name, run in self.cell_runs.items() if run.raised and run.raised.kind == "TimeIsUp"]
+        return dict.fromkeys(late, Ruling.TIMED_OUT)
+
+
+def described(ending: Ending) -> tuple[Ruling, str]:
+    """An ending as a ruling and a sentence."""
+    if ending.way == "overran":
+        return Ruling.TIMED_OUT, "it took too long and could not be stopped"
+    if ending.way == "garbled":
+        return Ruling.NO_ANSWER, "what came back cannot be read"
+    if ending.signal:
+        return Ruling.KILLED, f"its process was killed by signal {ending.signal}, as when memory runs out"
+    return Ruling.KILLED, "it ended the Python process"
+
+
+def answer_of(message: Message, arrays: list[np.ndarray], asked: Question) -> Answer:
+    """An answer, checked."""
+    kind = message.get("kind")
+    if message.get("id") != asked.id:
+        raise ProtocolError("an answer to something else")
+    if kind == "refused":
+        return Answer(reason=text_of(message.get("reason"), MOST_TEXT))
+    told, in_time = message.get("cases"), message.get("in_time")
+    if kind != "outcomes" or not isinstance(told, list) or len(told) > len(asked.cases) or type(in_time) is not bool:
+        raise ProtocolError("no answer")
+    waiting = list(reversed(arrays))
+    outcomes = [outcome_of(one, waiting) for one in told]
+    if waiting:
+        raise ProtocolError("more arrays than names")
+    if in_time:
+        return Answer(outcomes)
+    return Answer(outcomes, Ruling.TIMED_OUT, f"it was stopped after {asked.seconds:g} seconds")
+
+
+def outcome_of(told: Any, waiting: list[np.ndarray]) -> Outcome:
+    """An outcome, checked; takes its arrays from the end of `waiting`."""
+    match told:
+        case {"names": list(names), "weak": list(weak), "odd": dict(odd), "raised": raised, "changed": list(changed),
+              "printed": printed, "warned": list(warned)}:  # fmt: skip
+            pass
+        case _:
+            raise ProtocolError("no outcome")
+    if max(map(len, (names, weak, odd, changed, warned))) > MOST_NAMES or len(names) > len(waiting):
+        raise ProtocolError("more names than anything has")
+    return Outcome(
+        {text_of(name, MOST_TEXT): waiting.pop() for name in names},
+        frozenset(text_of(name, MOST_TEXT) for name in weak),
+        {text_of(name, MOST_TEXT): text_of(what, MOST_TEXT) for name, what in odd.items()},
+        raised_of(raised),
+        tuple(text_of(name, MOST_TEXT) for name in changed),
+        text_of(printed, MOST_PRINTED),
+        tuple(text_of(one, MOST_TEXT) for one in warned),
+    )
+
+
+def raised_of(told: Any) -> Raised | None:
+    if told is None:
+        return None
+    match told:
+        case {"kind": kind, "message": message, "where": where}:
+            return Raised(text_of(kind, 100), text_of(message, MOST_TEXT), text_of(where, 2 * MOST_TEXT))
+    raise ProtocolError("no exception")

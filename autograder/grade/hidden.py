@@ -1,0 +1,119 @@
+"""Hidden cases: the inputs that a class is graded on, drawn from a secret, and what is right on them.
+
+The secret is in the class folder. From it, the chapter and the exercise follow the seeds: a regrade draws the same
+cases, and another class others.
+"""
+
+from __future__ import annotations
+
+import hmac
+import importlib
+import math
+import os
+import secrets
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+import gradwright
+from autograder.checks.exercise import Exercise, find
+from autograder.checks.run import run_probe
+from autograder.checks.stored import Reference, StoredCase, identical, read_reference
+from autograder.checks.verdict import Verdict
+from autograder.errors import SetupError
+from autograder.grade.classroom import Classroom
+from gradwright._chapters import find_chapter
+from gradwright._framework import limited
+from gradwright._loader import read_source
+
+LENGTH = 32
+LEAST = Fraction(1, 2)
+"""The share of cases from which on there are points: some cases are right by doing nothing."""
+
+
+def secret_of(room: Classroom) -> bytes:
+    """The secret of a class, made when it is missing. Raises SetupError for one that is no secret."""
+    path = room.secret
+    if not path.exists():
+        unfinished = path.with_name(f"{path.name}-{os.getpid()}")
+        unfinished.unlink(missing_ok=True)
+        handle = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "w") as file:
+            file.write(secrets.token_hex(LENGTH) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(unfinished, path)
+    try:
+        secret = bytes.fromhex(path.read_text(encoding="ascii").strip())
+    except ValueError:
+        secret = b""
+    if len(secret) != LENGTH:
+        raise SetupError(f"{path} is not the secret that it was: put it back, or delete it and grade the class afresh.")
+    return secret
+
+
+def seed_of(secret: bytes, exercise: Exercise) -> int:
+    """The seed of an exercise's hidden cases."""
+    text = f"{find_chapter(exercise.chapter).stem}/{exercise.id}"
+    return int.from_bytes(hmac.digest(secret, text.encode(), "sha256")[:8], "big")
+
+
+@cache
+def hidden_reference(exercise: str, secret: bytes) -> Reference:
+    """The hidden cases of an exercise with what the reference implementation gives. Raises SetupError."""
+    record = find(exercise)
+    target = right_answer(record)
+    cases = []
+    with limited(record.chapter):
+        for case in record.make_cases(seed_of(secret, record)):
+            outcome = run_probe(record, target, case.arrays, gradwright)
+            if outcome.raised or outcome.odd or outcome.changed:
+                raise SetupError(f"the reference implementation fails {record.title} on {case.name!r}: mend solutions/")
+            cases.append(StoredCase(case.name, case.arrays, outcome.outputs))
+    return Reference(tuple(cases), {})
+
+
+@cache
+def shown_reference(exercise: str) -> Reference:
+    """The cases that come with the notebook."""
+    return read_reference(find(exercise))
+
+
+def right_answer(exercise: Exercise) -> Any:
+    """What solutions/ has for an exercise."""
+    chapter = find_chapter(exercise.chapter)
+    if not chapter.source.is_file():
+        raise SetupError(f"{chapter.source} is missing: grading needs a copy of the project with its solutions")
+    with limited(exercise.chapter + 1):
+        found: Any = importlib.import_module(chapter.module)
+        for step in exercise.name.split("."):
+            found = getattr(found, step)
+        return found
+
+
+@cache
+def answer_texts(chapter: int) -> dict[str, str]:
+    """Exercise id to the text of its cell in solutions/."""
+    cells = read_source(find_chapter(chapter).source)
+    return {cell.marks["exercise"]: cell.text for cell in cells if "exercise" in cell.marks}
+
+
+def points_of(verdict: Verdict, worth: float) -> float:
+    """Points for hidden cases: all where all are right, else a share, rounded down to a tenth of a point.
+
+    The share is that of all cases or that of the drawn ones that no notebook has, whichever is smaller: a table of the
+    values that come with the notebook is no answer. Less than half is nothing.
+    """
+    if verdict.right:
+        return worth
+    right = [result.right for result in verdict.results] + [False] * (verdict.total - len(verdict.results))
+    fresh = [right[i] for i in fresh_cases(verdict)] or [False]
+    share = min(Fraction(sum(group), len(group)) for group in (right, fresh))
+    return math.floor(10 * Fraction(worth) * share) / 10 if share >= LEAST else 0.0
+
+
+def fresh_cases(verdict: Verdict) -> list[int]:
+    """Positions of the drawn cases whose inputs are not among those that come with the notebook."""
+    known = [case.arrays for case in shown_reference(verdict.exercise.id).cases]
+    drawn = range(len(verdict.exercise.cases), len(verdict.results))
+    return [i for i in drawn if not any(identical(verdict.results[i].case.arrays, arrays) for arrays in known)]

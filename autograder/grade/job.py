@@ -1,0 +1,43 @@
+"""What goes to the judge and what comes back: plain data, so that it can cross to other processes and machines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+SECONDS = 10.0
+"""For a cell or an exercise, where the class says nothing else."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A submission, restored."""
+
+    student: str
+    number: int
+    """The chapter's number."""
+    chapter: str
+    """Its folder, `01_tensor`."""
+    notebook: dict[str, Any]
+    """Official cells with the learner's answers."""
+    secret: bytes
+    """The class's, from which the hidden cases follow."""
+    walled: bool = True
+    """Whether it must run in bubblewrap."""
+    seconds_a_cell: float = SECONDS
+    """How long a cell, or the answer to an exercise, may run."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What became of a job."""
+
+    notebook: dict[str, Any]
+    """With outputs that are safe to show."""
+    points: dict[str, float | None]
+    """By grade_id, for every graded cell. None: a human has to look."""
+    trouble: str = ""
+    """One sentence, where something other than the answers kept the submission from being graded."""
+    seconds: float = 0.0
+    rulings: dict[str, str] = field(default_factory=dict)
+    """By exercise: one of the seven of findings.Ruling."""

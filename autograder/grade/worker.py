@@ -1,0 +1,339 @@
+"""The inside: runs a learner's definition cells and answers with arrays. Everything it says is believed by nobody.
+
+    python worker.py NUMBER warm    a process that waits, with everything imported; each run is a copy of it
+    python worker.py NUMBER once    one run, without isolation, on stdin and stdout
+
+A run reads the cells and executes them; then, question by question, inputs come in and outcomes go out, so that code
+which runs early has seen nothing of what is asked later. The warm process sees none of it: it hands the connection to
+the copy it makes of itself, and no run finds another's remains.
+"""
+
+from __future__ import annotations
+import __future__
+
+import builtins
+import contextlib
+import gc
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import symtable
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, replace
+from functools import lru_cache
+from types import CodeType, ModuleType
+from typing import Any
+
+import numpy as np
+
+import gradwright
+from autograder.checks.exercise import Arrays, Exercise, exercises_of, find
+from autograder.checks.judge import check_target, stub_of
+from autograder.checks.run import Outcome, Printed, Raised, describe, run_probe
+from autograder.errors import BadInput
+from autograder.grade import isolate
+from autograder.grade.protocol import LARGEST, Frames, Message, carries, pack
+from gradwright._cells import Cell, definition_cells, names_bound, python_text, read_notebook
+from gradwright._chapters import CHAPTERS, find_chapter
+from gradwright._loader import ChapterModule, remember_lines
+
+Send = Callable[..., None]
+LARGEST_FRAME = 64 * 2**20
+"""Bytes of a frame from the judge, who is trusted."""
+REHEARSAL_SECONDS = 5.0
+FUTURE = "from __future__ import annotations"
+
+
+class TimeIsUp(BaseException):
+    """Raised in a learner's code that runs for too long. Whoever catches it is ended from outside."""
+
+
+# The warm process
+
+
+def warm(number: int) -> None:
+    """Wait for connections on stdin, a socket, and answer each from a copy of this process."""
+    gradwright.chapter(number)
+    for chapter in CHAPTERS:
+        if chapter.number < number and chapter.source.is_file():
+            importlib.import_module(chapter.module)
+    rehearse(number)
+    isolate.hide_memory()
+    gc.collect()
+    gc.freeze()
+    control = socket.socket(fileno=os.dup(0))
+    control.send(b"ready")
+    while True:
+        data, handles, _, _ = socket.recv_fds(control, 16, 1)
+        if not data:
+            return
+        if handles:
+            attend(control, handles[0])
+
+
+def attend(control: socket.socket, handle: int) -> None:
+    """One run: a copy of this process answers, and this one waits for its end or for the order to end it."""
+    pid = isolate.fork_apart()
+    if pid == 0:
+        try:
+            connection = take_only(handle)
+            isolate.isolate()
+            serve(connection.recv, connection.sendall)
+        finally:
+            isolate.end(1)
+    os.close(handle)
+    ended = os.pidfd_open(pid)
+    ready, _, _ = select.select([ended, control], [], [])
+    if control in ready and ended not in ready:
+        control.recv(16)
+        os.kill(pid, signal.SIGKILL)
+    _, status, usage = os.wait4(pid, 0)
+    os.close(ended)
+    code = os.waitstatus_to_exitcode(status)
+    told = {"signal": max(0, -code), "code": max(0, code), "seconds": usage.ru_utime + usage.ru_stime}
+    control.send(json.dumps(told).encode())
+
+
+def take_only(handle: int) -> socket.socket:
+    """The connection, as file 3, in a session of its own: no other file is open, and no signal reaches the parent."""
+    os.setsid()
+    os.dup2(handle, 3)
+    os.closerange(4, os.sysconf("SC_OPEN_MAX") if os.sysconf("SC_OPEN_MAX") < 65536 else 65536)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(nowhere, standard)
+    os.close(nowhere)
+    return socket.socket(fileno=3)
+
+
+def rehearse(number: int) -> None:
+    """Answer with the notebook as it is handed out: what is compiled and looked up here, no run does again."""
+    chapter = find_chapter(number)
+
+    def send(*frame: Any, **what: Any) -> None:
+        """Nobody listens."""
+
+    if chapter.release.is_file():
+        cells = [asdict(cell) for cell in read_notebook(chapter.release)]
+        begin = {"chapter": number, "cells": cells, "chosen": False, "seconds": REHEARSAL_SECONDS}
+        module = run_cells(begin, send)
+        for exercise in exercises_of(number):
+            answer(exercise, module, [case.arrays for case in exercise.make_cases(0)], REHEARSAL_SECONDS, send)
+        del sys.modules[chapter.module]
+
+
+# One run
+
+
+def once() -> None:
+    """One run in this process, which nothing keeps apart: the weak level."""
+    source, sink = os.fdopen(os.dup(0), "rb", 0), os.fdopen(os.dup(1), "wb", 0)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(nowhere, standard)
+
+    def send(data: bytes) -> None:
+        while data:
+            data = data[sink.write(data) :]
+
+    serve(lambda size: source.read(size), send)
+
+
+def serve(receive: Callable[[int], bytes], send_bytes: Callable[[bytes], Any]) -> None:
+    """Answer until nothing is asked any more, and end the process."""
+
+    def send(kind: str, arrays: Sequence[np.ndarray] = (), **what: Any) -> None:
+        send_bytes(pack({"kind": kind, **what}, arrays))
+
+    questions = asked(receive)
+    for begin, _ in questions:
+        isolate.limit(begin["total_seconds"])
+        module = run_cells(begin, send)
+        send("ready")
+        for question, arrays in questions:
+            cases = inputs_of(question["cases"], arrays)
+            answer(find(question["id"]), module, cases, question["seconds"], send)
+    isolate.end()
+
+
+def asked(receive: Callable[[int], bytes]) -> Iterator[tuple[Message, list[np.ndarray]]]:
+    """The frames that come in, until there are no more."""
+    frames = Frames(LARGEST_FRAME)
+    while data := receive(1 << 20):
+        yield from frames.take(data)
+
+
+def inputs_of(cases: list[list[str]], arrays: list[np.ndarray]) -> list[Arrays]:
+    """The inputs of each case, from their names and all arrays in a row."""
+    waiting = iter(arrays)
+    return [{name: next(waiting) for name in names} for names in cases]
+
+
+def run_cells(begin: Message, send: Send) -> ModuleType:
+    """The learner's module, made cell by cell. A cell that fails costs what it would have defined."""
+    chapter = find_chapter(begin["chapter"])
+    module = sys.modules[chapter.module] = ChapterModule(chapter.module)
+    names = vars(module)
+    names["__file__"] = f"{chapter.name}.ipynb"
+    cells = [Cell(**cell) for cell in begin["cells"]]
+    cells = cells if begin["chosen"] else cells_to_run(cells)
+    future = any(FUTURE in cell.text for cell in cells)  # a notebook says it once, for all its cells
+    again = [cell for cell in cells if run_cell(cell, begin["seconds"], names, future, send)]
+    for cell in again:
+        run_cell(cell, begin["seconds"], names, future, send)
+    return module
+
+
+def run_cell(cell: Cell, seconds: float, names: dict[str, Any], future: bool, send: Send) -> bool:
+    """Run a cell and send what it printed and raised. Returns whether it lacked a name that a later cell may give it:
+    learners run cells in any order."""
+    send("cell", id=cell.id)
+    printed, failure = Printed(), None
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+        try:
+            with time_limit(seconds):
+                exec(compiled(cell.text, file_of(cell), future), names)
+        except BaseException as error:  # SystemExit and all: the next cells are still to come
+            failure = described(error)
+    send("cell done", id=cell.id, printed=printed.getvalue(), raised=failure and asdict(failure))
+    return failure is not None and failure.kind == "NameError"
+
+
+def cells_to_run(cells: list[Cell]) -> list[Cell]:
+    """The definition cells, and of all others those that define a name which is read there and defined nowhere else.
+
+    A notebook that works when it is run from top to bottom shall not fail here because a helper stands beside a demo.
+    """
+    chosen = definition_cells(cells)
+    others = [cell for cell in cells if cell.kind == "code" and cell not in chosen and "check" not in cell.marks]
+    while True:
+        wanted = set().union(*(globals_read(cell.text) for cell in chosen if "given" not in cell.marks))
+        wanted = wanted.difference(dir(builtins), *(bound(cell.text) for cell in chosen))
+        found = [cell for cell in others if wanted & bound(cell.text)] if wanted else []
+        if not found:
+            return chosen
+        others = [cell for cell in others if cell not in found]
+        chosen = sorted([*chosen, *found], key=lambda cell: cell.position)
+
+
+bound = lru_cache(maxsize=512)(names_bound)
+
+
+@lru_cache(maxsize=512)
+def globals_read(text: str) -> set[str]:
+    """The names that a cell takes from the notebook; none where it is not Python."""
+    found: set[str] = set()
+    try:
+        tables = [symtable.symtable(python_text(text), "cell", "exec")]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return found
+    while tables:
+        table = tables.pop()
+        top = table.get_type() == "module"
+        found |= {s.get_name() for s in table.get_symbols() if s.is_referenced() and (top or s.is_global())}
+        tables += table.get_children()
+    return found
+
+
+@lru_cache(maxsize=512)
+def compiled(text: str, file: str, future: bool) -> CodeType:
+    plain = python_text(text)
+    remember_lines(file, plain.split("\n"))
+    return compile(plain, file, "exec", __future__.annotations.compiler_flag * future, dont_inherit=True)
+
+
+def file_of(cell: Cell) -> str:
+    """What tracebacks call a cell. A given cell has one name in all notebooks, so that its code is made once."""
+    return f"given cell {cell.marks['given']}" if "given" in cell.marks else f"cell {cell.position}"
+
+
+def answer(exercise: Exercise, module: ModuleType, cases: list[Arrays], seconds: float, send: Send) -> None:
+    """Run an exercise's cases and send what came of them, as far as they got in the time there is."""
+    outcomes: list[Outcome] = []
+    in_time = True
+    try:
+        with time_limit(seconds):
+            target: Any = module
+            for step in exercise.name.split("."):
+                target = getattr(target, step)
+            check_target(exercise, target)
+            for arrays in cases:
+                outcomes.append(run_probe(exercise, target, arrays, gradwright))
+                if outcomes[-1].raised and outcomes[-1].raised.kind == TimeIsUp.__name__:
+                    raise TimeIsUp
+                if stub_of(outcomes[-1]):
+                    break
+    except TimeIsUp:
+        in_time = False
+    except (AttributeError, BadInput) as error:
+        send("refused", id=exercise.id, reason=f"{type(error).__name__}: {error}")
+        return
+    send_outcomes(exercise, outcomes, in_time, send)
+
+
+def send_outcomes(exercise: Exercise, outcomes: list[Outcome], in_time: bool, send: Send) -> None:
+    outcomes = [sendable(outcome) for outcome in outcomes]
+    arrays = [array for outcome in outcomes for array in outcome.outputs.values()]
+    told = [
+        {
+            "names": list(outcome.outputs),
+            "weak": sorted(outcome.weak),
+            "odd": outcome.odd,
+            "raised": outcome.raised and asdict(outcome.raised),
+            "changed": list(outcome.changed),
+            "printed": outcome.printed[:2000],
+            "warned": list(outcome.warned[:5]),
+        }
+        for outcome in outcomes
+    ]
+    if sum(array.nbytes for array in arrays) > LARGEST - 2**20:
+        send("refused", id=exercise.id, reason="BadInput: its results are larger than any right ones could be")
+        return
+    send("outcomes", arrays, id=exercise.id, cases=told, in_time=in_time)
+
+
+def sendable(outcome: Outcome) -> Outcome:
+    """The outcome, with a word in place of arrays of which the protocol knows nothing."""
+    strange = {name: array for name, array in outcome.outputs.items() if not carries(array)}
+    if not strange:
+        return outcome
+    kept = {name: array for name, array in outcome.outputs.items() if name not in strange}
+    words = {name: f"an array of {array.dtype.name}" for name, array in strange.items()}
+    return replace(outcome, outputs=kept, odd=outcome.odd | words)
+
+
+def described(error: BaseException) -> Raised:
+    if isinstance(error, SyntaxError) and error.lineno:
+        return Raised(type(error).__name__, str(error.msg), f"{error.filename}, line {error.lineno}")
+    return describe(error)
+
+
+@contextlib.contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise TimeIsUp inside after so many seconds, where the system has an alarm."""
+    if not hasattr(signal, "setitimer"):
+        yield
+        return
+
+    def ring(number: int, frame: Any) -> None:
+        raise TimeIsUp(f"it was stopped after {seconds:g} seconds")
+
+    signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds, 0.5)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+if __name__ == "__main__":
+    chapter_number, way = int(sys.argv[1]), sys.argv[2]
+    if way == "warm":
+        warm(chapter_number)
+    else:
+        gradwright.chapter(chapter_number)
+        once()

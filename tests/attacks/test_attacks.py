@@ -1,0 +1,119 @@
+"""None of them gains a point, reads or changes what is not its own, outlives its run, or costs another anything."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from autograder.grade.hidden import hidden_reference
+from autograder.grade.judge import warm_sandbox
+
+from .conftest import SECRET, Submit, descendants, everything
+from .hostile import ESCAPES, FORGED, HOSTILE, attack
+
+FULL = {"start-dot-loop-check": 2.0, "start-dot-check": 2.0}
+NOTHING = dict.fromkeys(FULL, 0.0)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_submission_earns_nothing_and_costs_nobody(name: str, submit: Submit, answers: dict) -> None:
+    judged = submit(FORGED, *HOSTILE[name], seconds=0.3)
+    assert judged.points == NOTHING, judged.trouble
+    assert "<script" not in "".join(html_of(judged.notebook))
+    json.dumps(judged.notebook, ensure_ascii=False).encode()  # can be written to a file
+    assert submit(answers, student="two").points == FULL  # the next one in the same sandbox
+
+
+def html_of(notebook: dict) -> list[str]:
+    outputs = [output for cell in notebook["cells"] for output in cell.get("outputs", ())]
+    return [output["data"].get("text/html", "") for output in outputs if "data" in output]
+
+
+def test_no_process_outlives_its_run(submit: Submit, answers: dict) -> None:
+    submit(answers)
+    before = sorted(descendants(os.getpid()))
+    for name in ("thread that goes on", "blocks the alarm", "kills all", "escapes"):
+        submit(FORGED, *HOSTILE[name], seconds=0.5)
+    assert sorted(descendants(os.getpid())) == before
+    warm_sandbox(0, True).stop()
+    assert not set(descendants(os.getpid())) & set(before) - {os.getpid()}
+
+
+def test_no_way_out_is_open(submit: Submit) -> None:
+    assert "DONE []" in everything(submit(FORGED, ESCAPES, attack("pass")))
+
+
+def test_no_answers_and_no_class_are_in_sight(submit: Submit, tmp_path: Path) -> None:
+    (tmp_path / "gradebook.db").write_text("scores")
+    judged = submit(FORGED, "FOUND = []", *HOSTILE["reads the disk"][1:])
+    assert "found []" in everything(judged)
+
+
+def test_nothing_is_left_for_the_next_run(submit: Submit, answers: dict) -> None:
+    """Files, environment, modules, names in the warm process, text in its memory."""
+    leave = """import os, sys, numpy
+open('/private/left', 'w').write('left behind')
+os.environ['LEFT'] = 'left behind'
+numpy.left_behind = sys.left_behind = 'left behind'"""
+    look = """import os, sys, numpy, gc
+SEEN = [os.listdir('/private'), 'LEFT' in os.environ, hasattr(numpy, 'left_behind'), hasattr(sys, 'left_behind')]
+MINE = [t for t in gc.get_objects() if isinstance(t, dict) and any('of-' + 'somebody-else' in str(k) for k in t)]
+print('SEEN', SEEN, len(MINE))"""
+    submit(answers | {"start-dot": answers["start-dot"] + "\nKEY = {'of-somebody-else': 1}"}, leave)
+    assert "SEEN [[], False, False, False] 0" in everything(submit(answers, look, student="two"))
+
+
+def test_hidden_inputs_are_told_to_nobody(submit: Submit) -> None:
+    """Printed, warned of, raised, named, sent back: what a learner reads holds no number of a hidden case."""
+    tell = [
+        "print(a.tolist(), b.tolist())",
+        "import warnings; warnings.warn(str(a.tolist()))",
+        "raise ValueError(str(a.tolist()))",
+        "raise type(str(a.tolist()), (Exception,), {})",
+        "raise NotImplementedError('Exercise 0.1: ' + str(a.tolist()).replace(' ', ''))",
+        "SEEN.append(a.tolist()); raise KeyError(str(SEEN))",
+    ]
+    hidden = hidden_reference("start-dot", SECRET).cases + hidden_reference("start-dot-loop", SECRET).cases
+    numbers = {repr(n) for case in hidden for array in case.arrays.values() for n in array.ravel().tolist()}
+    numbers = {number for number in numbers if len(number) > 8}
+    for line in tell:
+        said = everything(submit(FORGED, "SEEN = []", attack(line)))
+        assert not [number for number in numbers if number in said], line
+
+
+def test_the_course_s_answer_does_not_come_out_of_a_run_on_top_of_it(submit: Submit, answers: dict) -> None:
+    thief = """def dot(a, b):
+    import inspect
+    names = dot_loop.__code__.co_varnames + dot_loop.__code__.co_names
+    print('STOLEN', names, inspect.getsource(dot_loop))
+    open('/private/stolen', 'w').write(str(names))
+    raise ValueError('STOLEN' + str(names))"""
+    wrong = "def dot_loop(mine, too):\n    return mine.sum()"
+    said = everything(submit({"start-dot-loop": wrong, "start-dot": thief}))
+    assert "STOLEN" in said  # from the runs on its own code, with the inputs that come with the notebook
+    local = [line.strip() for line in answers["start-dot-loop"].splitlines() if line.strip().startswith("total")]
+    assert local
+    assert not any(line in said for line in local)
+
+
+def test_a_table_of_the_values_in_the_notebook_is_no_answer(submit: Submit) -> None:
+    """The reference values of a chapter are on every learner's disk."""
+    table = {}
+    for exercise in ("start-dot-loop", "start-dot"):
+        from autograder.grade.hidden import shown_reference
+
+        for case in shown_reference(exercise).cases:
+            a, b = (case.arrays[name].tolist() for name in ("a", "b"))
+            table[str((a, b))] = float(next(iter(case.wanted.values())).ravel()[0]) if case.wanted else 0.0
+    judged = submit(FORGED, f"TABLE = {table!r}", attack("return TABLE.get(str((a.tolist(), b.tolist())), 0.0)"))
+    assert judged.points == NOTHING
+
+
+def test_an_attack_in_one_exercise_costs_that_one(submit: Submit, answers: dict) -> None:
+    for name in ("ends python", "memory in steps", "garbage", "catches everything", "closes every file"):
+        cells = HOSTILE[name]
+        judged = submit(answers | {"start-dot-loop": FORGED["start-dot-loop"]}, *cells, seconds=1.0)
+        assert judged.points == {"start-dot-loop-check": 0.0, "start-dot-check": 2.0}, name

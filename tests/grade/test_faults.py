@@ -1,0 +1,202 @@
+"""Whatever happens to a run, the next ends as if nothing had: nothing lost or doubled, no fault of ours a zero."""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nbgrader.api import Gradebook
+
+from autograder.errors import SetupError
+from autograder.grade import run as grading
+from autograder.grade.classroom import COURSE_ID, Classroom, open_classroom
+from autograder.grade.journal import Entry, entries_in, open_journal
+from autograder.grade.run import grade_class
+
+from .conftest import START, Graded, Notebook, grade, hand_in, once, with_answer
+
+STUDENTS = 4
+
+
+def fill(root: Path, released: Notebook, solution: Notebook) -> None:
+    """A class in which neighbours have different scores."""
+    wrong = with_answer(solution, "start-dot", "def dot(a, b):\n    return 0.0")
+    for i in range(STUDENTS):
+        hand_in(root, f"student-{i:02}", [solution, wrong, released][i % 3])
+
+
+@pytest.fixture(scope="session")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory, released: Notebook, solution: Notebook) -> Graded:
+    def make(root: Path) -> None:
+        fill(root, released, solution)
+        (root / "said.txt").write_text(grade(root).said)
+
+    root = once(tmp_path_factory, "undisturbed", make)
+    return Graded(root, (root / "said.txt").read_text())
+
+
+@pytest.fixture
+def room(undisturbed: Graded, tmp_path: Path) -> Classroom:
+    """The same class before it was graded, with the same secret."""
+    root = tmp_path / "class"
+    shutil.copytree(undisturbed.root / "submitted", root / "submitted")
+    shutil.copy(undisturbed.root / ".secret", root / ".secret")
+    return open_classroom(root)
+
+
+def scores(root: Path) -> dict[str, list[float | None]]:
+    """Student to the automatic scores of each submission, straight from the gradebook."""
+    with Gradebook(f"sqlite:///{root / 'gradebook.db'}", COURSE_ID) as book:
+        found: dict[str, list[float | None]] = {student.id: [] for student in book.students}
+        for submission in book.assignment_submissions(START.folder):
+            points = [grade.auto_score for notebook in submission.notebooks for grade in notebook.grades]
+            found[submission.student.id].append(None if None in points else sum(points))
+    return found
+
+
+def same(root: Path, undisturbed: Graded) -> bool:
+    table = (root / "grades.csv").read_text(encoding="utf-8")
+    return scores(root) == scores(undisturbed.root) and table == (undisturbed.root / "grades.csv").read_text("utf-8")
+
+
+# What ends a run at a moment that matters: a program that does what `autograder grade` does, until a call is its last.
+KILLED_AT = """
+import os, signal, sys
+from pathlib import Path
+from autograder.grade import gradebook, journal, run
+
+place, count, after, folder = sys.argv[1], int(sys.argv[2]), sys.argv[3] == "after", Path(sys.argv[4])
+owner, name = {
+    "journal": (run.Journal, "add"), "transaction": (gradebook, "unanswered"), "table": (run, "write_grades"),
+}[place]
+run.make_pages = list
+kept, calls = getattr(owner, name), []
+
+def last(*arguments):
+    calls.append(1)
+    if len(calls) == count and not after:
+        os.kill(os.getpid(), signal.SIGKILL)
+    result = kept(*arguments)
+    if len(calls) == count:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return result
+
+setattr(owner, name, last)
+if __name__ == "__main__":
+    run.grade_class(folder, weak=True)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
+def test_a_run_that_is_killed_at_the_moments_that_matter(room: Classroom, undisturbed: Graded) -> None:
+    program = room.root.parent / "killed_at.py"
+    program.write_text(KILLED_AT)
+    moments = [("journal", 1, "before"), ("journal", 1, "after"), ("transaction", 2, "after"), ("table", 1, "before")]
+    for place, count, when in moments:
+        command = [sys.executable, str(program), place, str(count), when, str(room.root)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        assert done.returncode == -signal.SIGKILL, done.stderr
+        if room.gradebook.exists():
+            kept = {student: found for student, found in scores(room.root).items() if found}
+            wanted = scores(undisturbed.root)
+            assert all(found == wanted[student] for student, found in kept.items())  # whole, or not there
+    assert "(unchanged)" in grade(room.root).said
+    assert same(room.root, undisturbed)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
+def test_a_run_that_is_killed_at_any_moment(room: Classroom, undisturbed: Graded) -> None:
+    draw = random.Random(7)
+    for _ in range(2):
+        command = [sys.executable, "-m", "autograder", "grade", str(room.root), "--allow-weak-isolation"]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        lines = draw.randrange(1, STUDENTS)
+        for _ in range(lines):  # by what it has said, since machines differ in speed
+            process.stdout.readline()
+        time.sleep(draw.random() / 20)
+        process.kill()
+        process.communicate()
+    grade(room.root)
+    assert same(room.root, undisturbed)
+
+
+def test_a_regrade_without_the_journal_gives_the_same(room: Classroom, undisturbed: Graded) -> None:
+    grade(room.root)
+    room.journal.unlink()
+    assert "(unchanged)" not in grade(room.root).said
+    assert same(room.root, undisturbed)
+
+
+@pytest.fixture
+def no_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Feedback is made after all is graded; runs that never get there need not wait for it."""
+    monkeypatch.setattr(grading, "make_pages", list)
+
+
+def no_room(*arguments: Any) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device", "a file")
+
+
+@pytest.mark.usefixtures("no_pages")
+@pytest.mark.parametrize(("owner", "name"), [(grading, "write"), (os, "fsync")])
+def test_a_full_disk(
+    owner: Any, name: str, room: Classroom, undisturbed: Graded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(owner, name, no_room)
+        with pytest.raises(SetupError, match=r"cannot be written \(No space left on device\): make room"):
+            grade_class(room.root, weak=True)
+    grade(room.root)
+    assert same(room.root, undisturbed)
+
+
+def test_a_gradebook_that_is_locked(room: Classroom, undisturbed: Graded) -> None:
+    shutil.copy(undisturbed.root / "gradebook.db", room.gradebook)
+    before = room.gradebook.read_bytes()
+    with sqlite3.connect(room.gradebook, isolation_level=None) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(SetupError, match=r"cannot be used .*locked"):
+            grade_class(room.root, weak=True)
+        other.execute("ROLLBACK")
+    other.close()
+    assert room.gradebook.read_bytes() == before
+
+
+def test_a_gradebook_that_is_none(room: Classroom) -> None:
+    room.gradebook.write_bytes(b"not a database" * 1000)
+    with pytest.raises(SetupError, match=r"cannot be used .*put back a copy of it"):
+        grade_class(room.root, weak=True)
+    assert room.gradebook.read_bytes() == b"not a database" * 1000
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows locks no files in this way")
+def test_two_runs_at_once(room: Classroom) -> None:
+    with open_journal(room), pytest.raises(SetupError, match="being graded by another run"), open_journal(room):
+        pass
+
+
+def test_a_journal_that_was_cut_or_spoilt(room: Classroom) -> None:
+    one, two = (Entry(f"{i}", START.folder, "key", "hash", {"a": 1.5, "b": None}, {}) for i in range(2))
+    with open_journal(room) as journal:
+        journal.add(one)
+    whole = room.journal.read_bytes()
+    room.journal.write_bytes(whole[:-7])  # killed in the middle of a line
+    with open_journal(room) as journal:
+        assert journal.entries == {}
+        journal.add(two)
+        journal.add(one)
+    room.journal.write_bytes(room.journal.read_bytes() + b"\xff\xfe{}\n0123456789abcdef {}\n")
+    assert list(entries_in(room.journal.read_bytes())) == [two, one]
+    with open_journal(room) as journal:
+        assert journal.find("1", START.folder, "key") == two
+        assert journal.find("1", START.folder, "another key") is None

@@ -1,0 +1,308 @@
+"""The judge: what an answer is worth, what a learner reads of it, and that honest work never loses."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from autograder.build.answers import answers_to
+from autograder.build.sample import filled_in, helpers, inside, solved
+from autograder.checks.exercise import exercises_of, find
+from autograder.course import ROOT, Chapter, chapter, chapters
+from autograder.errors import BadInput, SetupError
+from autograder.grade import judge as judging
+from autograder.grade.classroom import official, open_classroom
+from autograder.grade.export import no_formula, row_of
+from autograder.grade.gradebook import find_submission, open_gradebook, record, register
+from autograder.grade.hidden import hidden_reference, secret_of, seed_of
+from autograder.grade.job import Job, Judged
+from autograder.grade.judge import judge, warm_sandbox
+from autograder.grade.restore import restore
+from autograder.grade.run import lost
+from autograder.grade.sandbox import Bare, level, weakness
+
+from .conftest import START, Notebook, cell, code, markdown, with_answer, with_cells, without
+
+FIRST, SECOND = "start-dot-loop-check", "start-dot-check"
+FULL = {FIRST: 2.0, SECOND: 2.0}
+SECRET = bytes(range(32))
+WALLED = not weakness()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_sandbox_stays() -> Iterator[None]:
+    yield
+    for number in (0, 1):
+        warm_sandbox(number, WALLED).stop()
+
+
+def job_of(notebook: Notebook, released: Notebook, seconds: float = 10, **other: object) -> Job:
+    official_cells = copy.deepcopy(released)
+    for each in official_cells["cells"]:
+        each["source"] = "".join(each["source"])
+    cells = [{**each, "source": "".join(each["source"])} for each in notebook["cells"]]
+    restored = restore(cells, official_cells)
+    return Job("one", START.number, START.folder, restored, SECRET, WALLED, seconds, **other)
+
+
+def verdict(judged: Judged, check: str) -> str:
+    outputs = cell(judged.notebook, check)["outputs"]
+    return " ".join(outputs[0]["data"]["text/plain"].split())
+
+
+Honest = Callable[[Notebook], Notebook]
+HONEST: dict[str, Honest] = {
+    "as it is": lambda solution: solution,
+    "cells reordered": lambda s: {**s, "cells": [*reversed(s["cells"])]},
+    "warns": lambda s: with_answer(s, "start-dot", "import warnings\ndef dot(a, b):\n    warnings.warn('slow')\n"
+                                   "    if len(a) != len(b): raise ValueError('lengths')\n    return (a * b).sum()"),
+    "divides by zero on the way": lambda s: with_cells(s, code("import numpy as np\nZERO = np.ones(2) / np.zeros(2)")),
+    "prints": lambda s: with_answer(s, "start-dot", "def dot(a, b):\n    print(a, b)\n    if len(a) != len(b):\n"
+                                    "        raise ValueError('lengths')\n    return a @ b"),
+    "helper in a cell of its own": lambda s: with_cells(
+        with_answer(s, "start-dot", "def dot(a, b):\n    return inner(a, b)"),
+        code("def inner(a, b):\n    if len(a) != len(b):\n        raise ValueError('lengths')\n    return a @ b")),
+    "helper beside a demo": lambda s: with_cells(
+        with_answer(s, "start-dot", "def dot(a, b):\n    return inner(a, b)"),
+        code("made = {}\nmade.update(x=1)\ndef inner(a, b):\n    if len(a) != len(b):\n"
+             "        raise ValueError('lengths')\n    return a @ b\nprint(inner(np.ones(2), np.ones(2)))")),
+    "other import names": lambda s: with_cells(
+        with_answer(s, "start-dot", "from numpy import asarray as array_of, matmul as product\ndef dot(x: 'vector', y)"
+                    " -> float:\n    if len(x) != len(y):\n        raise ValueError\n"
+                    "    return product(array_of(x), array_of(y))")),
+    "uses what the first cell imports": lambda s: with_answer(
+        s, "start-dot", "def dot(a, b):\n    assert gradwright and plt and check\n    if len(a) != len(b):\n"
+        "        raise ValueError\n    return a @ b"),
+    "plots": lambda s: with_cells(s, code("import matplotlib.pyplot as plt\ndef draw():\n    plt.plot([1, 2])")),
+    "errors below and above": lambda s: with_cells(
+        {**s, "cells": [*s["cells"], code("1 / 0") | {"id": "last"}]}, code("import no_such_module")),
+    "magics and a shell": lambda s: with_cells(s, code("%matplotlib inline\n!pip list\nimport math")),
+    "threads": lambda s: with_answer(
+        s, "start-dot", "import threading\ndef dot(a, b):\n    if len(a) != len(b):\n        raise ValueError\n"
+        "    found = []\n    t = threading.Thread(target=lambda: found.append(a @ b))\n    t.start()\n    t.join()\n"
+        "    return found[0]"),
+    "slow but allowed": lambda s: with_answer(
+        s, "start-dot", "import time\ndef dot(a, b):\n    time.sleep(0.15)\n    if len(a) != len(b):\n"
+        "        raise ValueError\n    return a @ b"),
+    "temporary files": lambda s: with_cells(s, code("import tempfile\nclass Kept:\n    file = tempfile.mkdtemp()")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_honest_work_never_loses(name: str, solution: Notebook, released: Notebook) -> None:
+    judged = judge(job_of(HONEST[name](solution), released))
+    assert judged.points == FULL, judged.notebook
+    assert judged.rulings == {"start-dot-loop": "right", "start-dot": "right"}
+
+
+@pytest.mark.parametrize("exercise", exercises_of(0), ids=lambda exercise: exercise.id)
+def test_every_alternative_is_right(exercise, solution: Notebook, released: Notebook) -> None:
+    tree = ast.parse((ROOT / "solutions" / "mistakes" / "00_start.py").read_text(encoding="utf-8"))
+    for name in answers_to(exercise).alternatives:
+        other = inside(inside(inside(tree, exercise.id.replace("-", "_")), "alternatives"), name)
+        needed = helpers(tree, other)
+        other.name = exercise.name
+        text = "\n".join(ast.unparse(part) for part in (*needed, other))
+        assert judge(job_of(with_answer(solution, exercise.id, text), released)).points == FULL, name
+
+
+@pytest.mark.parametrize(
+    ("answer", "ruling", "said"),
+    [
+        ("def dot(a, b):\n    return 0.0", "wrong", "not yet"),
+        ("def dot(a, b):\n    return unknown", "raised", "NameError"),
+        ("def dot(a, b):\n    while True: pass", "timed out", "it was stopped after"),
+        ("import os\ndef dot(a, b):\n    os._exit(3)", "killed", "it ended the Python process"),
+        ("import ctypes\ndef dot(a, b):\n    ctypes.string_at(0)", "killed", "signal 11"),
+        ("pass", "no answer", "has no dot"),
+        ("dot = 3", "no answer", "asks for dot itself"),
+        ("while True: pass", "timed out", "its cell was ended"),
+    ],
+)
+def test_rulings(answer: str, ruling: str, said: str, solution: Notebook, released: Notebook) -> None:
+    judged = judge(job_of(with_answer(solution, "start-dot", answer), released, seconds=1))
+    assert judged.points == {FIRST: 2.0, SECOND: 0.0}
+    assert judged.rulings == {"start-dot-loop": "right", "start-dot": ruling}
+    assert said in verdict(judged, SECOND)
+
+
+def test_untouched(released: Notebook) -> None:
+    judged = judge(job_of(released, released))
+    assert (judged.points, set(judged.rulings.values())) == (dict.fromkeys(FULL, 0.0), {"no answer"})
+    assert "not implemented yet" in verdict(judged, SECOND)
+
+
+def test_some_cases_right_is_some_points(solution: Notebook, released: Notebook) -> None:
+    forgot = "def dot(a, b):\n    if len(a) == 0: return None\n    n = min(len(a), len(b))\n    return a[:n] @ b[:n]"
+    judged = judge(job_of(with_answer(solution, "start-dot", forgot), released))
+    assert 1.0 <= judged.points[SECOND] < 2.0
+    assert "points" in verdict(judged, SECOND)
+    assert cell(judged.notebook, SECOND)["outputs"][-1]["data"] == {"text/plain": f"{judged.points[SECOND]:g}"}
+
+
+def test_right_on_the_notebooks_inputs_alone_says_so(solution: Notebook, released: Notebook) -> None:
+    known = [case.arrays["a"].tolist() for case in judging.shown_reference("start-dot").cases]
+    text = f"KNOWN = {known!r}\ndef dot(a, b):\n    if len(a) != len(b):\n        raise ValueError\n"
+    text += "    return a @ b if a.tolist() in KNOWN else (a @ b) * 2"
+    said = verdict(judge(job_of(with_answer(solution, "start-dot", text), released)), SECOND)
+    assert "Right on the inputs that come with the notebook, not on others" in said
+
+
+def chapter_job(ch: Chapter, answers: dict[str, str]) -> Job:
+    notebook = json.loads((ROOT / "course" / ch.folder / ch.notebook).read_text(encoding="utf-8"))
+    for each in notebook["cells"]:
+        each["source"] = "".join(each["source"])
+    cells = restore(filled_in(notebook, answers)["cells"], notebook)
+    return Job("one", ch.number, ch.folder, cells, SECRET, WALLED)
+
+
+@pytest.mark.parametrize("ch", chapters(), ids=lambda ch: ch.folder)
+def test_every_chapter_answered_and_untouched(ch: Chapter) -> None:
+    most = {f"{exercise.id}-check": float(exercise.points) for exercise in exercises_of(ch.number)}
+    try:
+        assert judge(chapter_job(ch, solved(ch))).points == most
+        assert judge(chapter_job(ch, {})).points == dict.fromkeys(most, 0.0)
+    finally:
+        warm_sandbox(ch.number, WALLED).stop()
+
+
+def test_nobody_loses_points_twice(released: Notebook) -> None:
+    """matmul and others of chapter 01 build on row_major_strides: one mistake there costs that exercise alone."""
+    ch = chapter("01")
+    wrong = solved(ch) | {"tensor-strides": "def row_major_strides(shape):\n    return 0"}
+    judged = judge(chapter_job(ch, wrong))
+    lost_points = {name for name, points in judged.points.items() if points < find(name[:-6]).points}
+    assert lost_points == {"tensor-strides-check"}
+    assert "Tried on top of the course's own 1.1 row_major_strides" in verdict(judged, "tensor-permute-check")
+
+
+def test_the_same_class_has_the_same_cases_and_another_has_others() -> None:
+    exercise = find("start-dot")
+    assert seed_of(SECRET, exercise) == seed_of(SECRET, exercise) != seed_of(SECRET[::-1], exercise)
+    assert seed_of(SECRET, exercise) != seed_of(SECRET, find("start-dot-loop"))
+    first, second = (hidden_reference("start-dot", s).cases[-1].arrays["a"] for s in (SECRET, SECRET[::-1]))
+    assert first.tolist() != second.tolist()
+
+
+def test_the_secret_is_made_once_and_for_nobody_else(tmp_path: Path) -> None:
+    room = open_classroom(tmp_path)
+    secret = secret_of(room)
+    assert secret == secret_of(room)
+    assert room.secret.stat().st_mode & 0o077 == 0
+    room.secret.write_text("no secret")
+    with pytest.raises(SetupError, match="is not the secret that it was"):
+        secret_of(room)
+
+
+def test_without_isolation_points_are_the_same(solution: Notebook, released: Notebook) -> None:
+    half = with_answer(solution, "start-dot", "def dot(a, b):\n    return 0.0")
+    judged = judge(replace(job_of(half, released), walled=False))
+    assert (judged.points, judged.trouble) == ({FIRST: 2.0, SECOND: 0.0}, "")
+
+
+def test_strangers_are_refused_without_isolation(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("autograder.grade.sandbox.weakness", lambda: "bubblewrap is not installed")
+    with pytest.raises(SetupError, match=r"bubblewrap is not installed.*--allow-weak-isolation"):
+        level(weak=False)
+    assert level(weak=True) == (
+        False,
+        "Isolation: none (bubblewrap is not installed). Submissions run as programs of yours, with your rights.",
+    )
+
+
+class Broken(Bare):
+    """A sandbox that fails so many times, and then works."""
+
+    def __init__(self, failures: int) -> None:
+        super().__init__(0)
+        self.failures = failures
+
+    def run(self, talk):
+        self.failures -= 1
+        if self.failures >= 0:
+            raise SetupError("the sandbox was lost")
+        return super().run(talk)
+
+
+@pytest.mark.parametrize(("failures", "points"), [(1, FULL), (2, dict.fromkeys(FULL))])
+def test_a_fault_of_ours_is_tried_again_and_is_never_a_zero(
+    failures: int, points: dict, monkeypatch: pytest.MonkeyPatch, solution: Notebook, released: Notebook
+) -> None:
+    broken = Broken(failures)
+    monkeypatch.setattr(judging, "sandbox_of", lambda job: broken)
+    judged = judge(job_of(solution, released))
+    assert judged.points == points
+    assert bool(judged.trouble) == (failures == 2)
+    assert set(judged.rulings.values()) == ({"right"} if failures == 1 else {"grader error"})
+
+
+def test_a_submission_that_takes_too_long_is_no_zero(tmp_path: Path, solution: Notebook, released: Notebook) -> None:
+    result = judge(job_of(solution, released, seconds=0))
+    assert result.points == dict.fromkeys(FULL)
+    assert result.trouble.startswith("it took longer than 0 seconds: run it by hand, or raise c.Execute.timeout")
+    room = open_classroom(tmp_path)
+    with open_gradebook(room) as book:
+        register(book, room, START, official(room, START))
+        record(book, room, "one", START, result)
+        row = row_of("one", START, 4, find_submission(book, "one", START), None)
+        assert row.cells() == ("one", "00_start", "", "4", "error")
+
+
+ESSAY = {"grade": True, "grade_id": "essay", "locked": False, "points": 3, "schema_version": 3, "solution": True}
+
+
+def test_a_question_that_waits_for_a_human(tmp_path: Path) -> None:
+    """An instructor's own, in a released notebook. Once it is graded by hand, only new points ask for it again."""
+    room = open_classroom(tmp_path)
+    notebook = official(room, START)
+    notebook["cells"].append(markdown("Your answer.") | {"metadata": {"nbgrader": ESSAY | {"task": False}}})
+
+    def graded(essay: float | None, check: float) -> tuple[str, ...]:
+        points = {"essay": essay, FIRST: check, SECOND: 2.0}
+        record(book, room, "one", START, Judged(notebook, points))
+        return row_of("one", START, 7, find_submission(book, "one", START), None).cells()
+
+    def by_hand(cell_id: str, points: float) -> None:
+        grade = book.find_grade(cell_id, START.name, START.folder, "one")
+        grade.manual_score, grade.needs_manual_grade = points, False
+        book.db.commit()
+
+    with open_gradebook(room) as book:
+        register(book, room, START, notebook)
+        assert graded(None, 2.0) == ("one", "00_start", "4", "7", "needs manual grade")
+        by_hand("essay", 2.5)
+        assert graded(None, 2.0) == ("one", "00_start", "6.5", "7", "graded")
+        by_hand(FIRST, 1.0)
+        assert graded(None, 2.0) == ("one", "00_start", "5.5", "7", "graded")
+        assert graded(None, 0.0) == ("one", "00_start", "5.5", "7", "needs manual grade")
+
+
+def test_cells_that_change_under_grades_are_refused(tmp_path: Path) -> None:
+    room = open_classroom(tmp_path)
+    notebook = official(room, START)
+    with open_gradebook(room) as book:
+        register(book, room, START, notebook)
+        record(book, room, "one", START, Judged(notebook, {FIRST: 2.0, SECOND: 2.0}))
+        with pytest.raises(BadInput, match="has other cells than the gradebook"):
+            register(book, room, START, without(notebook, SECOND))
+
+
+def test_a_job_whose_process_was_killed_is_no_zero(released: Notebook) -> None:
+    result = lost(job_of(released, released))
+    assert result.points == dict.fromkeys(FULL)
+    assert result.trouble
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@sum", "\t=1", "\r=1"])
+def test_a_formula_is_text(text: str) -> None:
+    assert no_formula(text) == f"'{text}"
+
+
+def test_other_names_stay() -> None:
+    assert [no_formula(text) for text in ("sample-1", "Lee, Anna", "1=2")] == ["sample-1", "Lee, Anna", "1=2"]
