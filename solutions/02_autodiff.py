@@ -987,11 +987,13 @@ class Placed(Operation):
     """An operation between a tensor and a view of it, which knows where the view lies."""
 
     def __init__(self, base: Tensor, view: Tensor, inputs: tuple[Tensor, ...], output: Tensor):
-        if not base.is_contiguous():
+        order = sorted(range(base.ndim), key=lambda axis: -base.strides[axis])
+        if not base.array.transpose(order).flags.c_contiguous:
             raise NotImplementedError("a view of a detached part was changed in place: clone() the part first")
+        self.whole = base.shape, base.strides, 0
         self.place = view.shape, view.strides, view.offset - base.offset
         self.targets = [t.node if t.requires_grad else None for t in inputs]
-        self.shape, self.grad_like = base.shape, (output.shape, output.dtype)
+        self.size, self.grad_like = base.numel(), (output.shape, output.dtype)
 
 
 class Window(Placed):
@@ -1002,10 +1004,10 @@ class Window(Placed):
         return cls(base, view, (base,), view)
 
     def backward(self, grad: np.ndarray) -> np.ndarray:
-        (shape, strides, offset), whole = self.place, np.zeros(self.shape, grad.dtype)
+        (shape, strides, offset), flat = self.place, np.zeros(self.size, grad.dtype)
         once = tuple([1 if stride == 0 else size for size, stride in zip(shape, strides, strict=True)])
-        part(whole, once, strides, offset)[...] = unbroadcast(grad, once)
-        return whole
+        part(flat, once, strides, offset)[...] = unbroadcast(grad, once)
+        return part(flat, *self.whole)
 
 
 class Patch(Placed):
@@ -1016,19 +1018,20 @@ class Patch(Placed):
         return cls(base, view, (base, view), base)
 
     def backward(self, grad: np.ndarray) -> tuple:
-        rest = grad.copy("C")
-        hole = part(rest, *self.place)
+        flat = np.empty(self.size, grad.dtype)
+        rest, hole = part(flat, *self.whole), part(flat, *self.place)
+        rest[...] = grad
         inner = hole.copy()
         hole[...] = 0
         return rest, inner
 
 
-def part(array: np.ndarray, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> np.ndarray:
-    """Part of a row-major array, named as chapter 01 names a view."""
+def part(flat: np.ndarray, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> np.ndarray:
+    """Part of a flat array, named as chapter 01 names a view."""
     if 0 in shape:
-        return np.empty(shape, array.dtype)
-    size = array.itemsize
-    return np.ndarray(shape, array.dtype, array.ravel(), offset * size, [stride * size for stride in strides])
+        return np.empty(shape, flat.dtype)
+    size = flat.itemsize
+    return np.ndarray(shape, flat.dtype, flat, offset * size, [stride * size for stride in strides])
 
 
 # %% [markdown]

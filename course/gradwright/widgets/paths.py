@@ -138,7 +138,7 @@ class Map:
         self.draw_ticks()
         for minimum in self.scene.surface.minima:
             x, y = self.place(np.array(minimum))
-            self.drawing.words(x, y + 7, "★", "strong", 19, "middle")
+            self.drawing.words(x, y + 7, "*", "strong", 19, "middle")
         x, y = self.place(np.array(self.scene.surface.start))
         self.drawing.words(x, y - 26, "start", "soft", 12, "middle", halo=True)
         for method in self.scene.paths:
