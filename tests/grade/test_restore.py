@@ -6,7 +6,7 @@ import copy
 
 import pytest
 
-from autograder.grade.restore import idle, restore
+from autograder.grade.restore import restore
 
 from .conftest import Notebook, cell, code, markdown, stripped, with_answer, with_cells, without
 
@@ -127,13 +127,6 @@ def test_a_manually_graded_cell_that_an_instructor_added(solved: Notebook, offic
 def test_no_manually_graded_cell_is_released(official: Notebook) -> None:
     marks = [each["metadata"].get("nbgrader", {}) for each in official["cells"]]
     assert not [one for one in marks if one.get("task") or (one.get("grade") and one.get("solution"))]
-
-
-def test_only_demos_that_nobody_changed_are_idle(solved: Notebook, official: Notebook) -> None:
-    demos = [each for each in official["cells"] if each["metadata"].get("gradwright", {}).get("role") == "demo"]
-    changed = with_cells(solved, code("helper = 1"))
-    cell(changed, demos[1]["id"])["source"] += "\nhelper = 2"
-    assert idle(restore(changed["cells"], official), official) == tuple(each["id"] for each in demos[2:])
 
 
 def test_a_cell_that_is_not_python_is_survived(official: Notebook) -> None:
