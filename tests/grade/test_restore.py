@@ -8,7 +8,7 @@ import pytest
 
 from autograder.grade.restore import restore
 
-from .conftest import Notebook, cell, code, markdown, stripped, with_answer, with_cells, without
+from .conftest import Notebook, cell, markdown, stripped, with_answer, without
 
 GIVEN = ("start-dot-loop-check", "start-dot-check", "imports")
 
