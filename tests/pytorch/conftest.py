@@ -7,4 +7,4 @@ from __future__ import annotations
 
 import importlib.util
 
-collect_ignore_glob = [] if importlib.util.find_spec("torch") else ["test_*.py"]
+collect_ignore_glob = [] if importlib.util.find_spec("torch") else ["*test_*.py"]
