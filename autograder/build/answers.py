@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import inspect
 import sys
@@ -14,8 +15,8 @@ from typing import Any
 
 from autograder.checks.exercise import Exercise, record_files
 from autograder.errors import SourceError
-from gradwright._chapters import ROOT
-from gradwright._framework import limited
+from gradwright._chapters import CHAPTERS, ROOT
+from gradwright._framework import limited, within_reach
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ def answers_to(exercise: Exercise) -> Answers:
     path = ROOT / "solutions" / "mistakes" / record_files()[exercise.chapter].name
     if not path.exists():
         raise SourceError(path, 1, f"{exercise.id!r} has no oracle and no mistakes: write this file")
-    module = load_file(path, exercise.chapter, sys.modules.get("gradwright.chapters.tensor"))
+    module = load_file(path, exercise.chapter, chapters_before(exercise.chapter))
     group = getattr(module, exercise.id.replace("-", "_"), None)
     if group is None:
         line = len(path.read_text(encoding="utf-8").splitlines())
@@ -64,12 +65,18 @@ def public(group: type) -> dict[str, Any]:
     return {name: value for name, value in vars(group).items() if not name.startswith("_")}
 
 
+def chapters_before(number: int) -> tuple[ModuleType, ...]:
+    """The modules of the chapters before this one, as they are loaded now."""
+    with limited(number):
+        return tuple(importlib.import_module(c.module) for c in CHAPTERS if c.number < number and within_reach(c))
+
+
 @cache
-def load_file(path: Path, chapter: int, tensors: ModuleType | None) -> ModuleType:
+def load_file(path: Path, chapter: int, below: tuple[ModuleType, ...]) -> ModuleType:
     """The file as a module. Its imports reach the chapter itself: wrong answers are variations on the right ones.
 
-    tensors  chapter 01 as it is loaded now: where the chapters were loaded anew, their classes are others, and a file
-             that holds the old ones would not know the tensors that it is given
+    below  the chapters it stands on: where one was loaded anew, its classes are others, and a file that holds the old
+           ones would not know the tensors that it is given
     """
     spec = importlib.util.spec_from_file_location(f"gradwright_mistakes_{path.stem}", path)
     module = importlib.util.module_from_spec(spec)

@@ -27,7 +27,18 @@ from gradwright import _chapters
 from gradwright._chapters import Chapter, namespaces, relative
 from gradwright._loader import ChapterModule, fill_module
 
-__all__ = ["Assembler", "Own", "forget", "limited", "put", "reachable_names", "resolve", "state", "unload"]
+__all__ = [
+    "Assembler",
+    "Own",
+    "forget",
+    "limited",
+    "put",
+    "reachable_names",
+    "resolve",
+    "state",
+    "unload",
+    "within_reach",
+]
 
 PACKAGE = "gradwright"
 SHELF = "gradwright.chapters"
