@@ -16,7 +16,7 @@ OURS = tuple(PACKAGES)
 ALLOWED = {
     "autograder.errors": (),
     "autograder.bootstrap": (),
-    "autograder.course": ("autograder.errors",),
+    "autograder.course": ("autograder.errors", "gradwright._chapters"),
     "autograder.checks": ("autograder.checks", "autograder.errors"),
     "autograder.checks.exercises": ("autograder.checks.exercises", "autograder.checks.exercise", "autograder.errors"),
     "gradwright": ("gradwright", "autograder.checks", "autograder.errors"),

@@ -54,7 +54,7 @@ def secret_of(room: Classroom) -> bytes:
 
 def seed_of(secret: bytes, exercise: Exercise) -> int:
     """The seed of an exercise's hidden cases."""
-    text = f"{find_chapter(exercise.chapter).stem}/{exercise.id}"
+    text = f"{find_chapter(exercise.chapter).folder}/{exercise.id}"
     return int.from_bytes(hmac.digest(secret, text.encode(), "sha256")[:8], "big")
 
 

@@ -36,8 +36,19 @@ class Chapter:
         return f"{self.number:02d} {self.name}"
 
     @property
-    def stem(self) -> str:
+    def folder(self) -> str:
+        """Its folder's name, the same in course/, in work/ and in a submission: `02_autodiff`."""
         return f"{self.number:02d}_{self.name}"
+
+    @property
+    def notebook(self) -> str:
+        """Its notebook's name: `autodiff.ipynb`."""
+        return f"{self.name}.ipynb"
+
+    @property
+    def place(self) -> Path:
+        """The notebook's place inside course/, work/ and a submission: `02_autodiff/autodiff.ipynb`."""
+        return Path(self.folder, self.notebook)
 
     @property
     def module(self) -> str:
@@ -46,17 +57,16 @@ class Chapter:
     @property
     def source(self) -> Path:
         """The text notebook with the answers: the reference implementation."""
-        return ROOT / "solutions" / f"{self.stem}.py"
+        return ROOT / "solutions" / f"{self.folder}.py"
 
     @property
     def release(self) -> Path:
         """The notebook without answers."""
-        return ROOT / "course" / self.notebook
+        return ROOT / "course" / self.place
 
-    @property
-    def notebook(self) -> Path:
-        """The notebook's place inside course/ and inside work/."""
-        return Path(self.stem) / f"{self.name}.ipynb"
+    def is_called(self, text: str) -> bool:
+        """Whether somebody who types this means the chapter: `2`, `02`, `autodiff` or `02_autodiff`."""
+        return text in (str(self.number), f"{self.number:02d}", self.name, self.folder)
 
     def offers(self, space: str) -> tuple[str, ...]:
         """The names that this chapter puts into a namespace."""
@@ -205,9 +215,9 @@ def find_chapter(key: Any) -> Chapter:
     for chapter in CHAPTERS:
         if not isinstance(key, bool) and key == chapter.number:
             return chapter
-        if isinstance(key, str) and key in (str(chapter.number), f"{chapter.number:02d}", chapter.name, chapter.stem):
+        if isinstance(key, str) and chapter.is_called(key):
             return chapter
-    spelled = [form for chapter in CHAPTERS for form in (chapter.name, chapter.stem)]
+    spelled = [form for chapter in CHAPTERS for form in (chapter.name, chapter.folder)]
     near = difflib.get_close_matches(str(key), spelled, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(c.label for c in CHAPTERS)}"
     raise BadInput(f"there is no chapter {key!r}: {hint}")

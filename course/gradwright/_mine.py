@@ -130,8 +130,8 @@ def find_notebook(chapter: Chapter) -> Path | None:
     Raises NotebookError where work/ has the chapter's folder and no notebook of that name in it: the one in course/
     is then not the learner's.
     """
-    here, own = Path.cwd(), _chapters.ROOT / "work" / chapter.notebook
-    for place in (here.parent / chapter.notebook, here / chapter.notebook.name, own):
+    here, own = Path.cwd(), _chapters.ROOT / "work" / chapter.place
+    for place in (here.parent / chapter.place, here / chapter.notebook, own):
         if place.is_file():
             return place
     if own.parent.is_dir():
@@ -243,8 +243,8 @@ def fingerprint(chapter: Chapter, path: Path) -> str:
     engine = Path(checks.__file__).parent
     files = [
         *sorted(engine.glob("*.py")),
-        engine / "exercises" / f"{chapter.stem}.py",
-        *(engine / "references" / f"{chapter.stem}{suffix}" for suffix in (".npz", ".json")),
+        engine / "exercises" / f"{chapter.folder}.py",
+        *(engine / "references" / f"{chapter.folder}{suffix}" for suffix in (".npz", ".json")),
         *(state.path_of(below) for below in _chapters.CHAPTERS if below.number < chapter.number),
     ]
     parts = [hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else "" for file in files]

@@ -118,7 +118,7 @@ class Project:
         return path
 
     def source(self, key: int, text: str) -> Path:
-        return self.write(f"solutions/{find_chapter(key).stem}.py", text)
+        return self.write(f"solutions/{find_chapter(key).folder}.py", text)
 
     def notebook(self, place: str, *cells: Any) -> Path:
         """A notebook of cells that are (role, text) or (role, text, name); a plain text is one the learner added."""

@@ -15,7 +15,7 @@ from gradwright._chapters import CHAPTERS, ROOT, find_chapter, namespaces, relat
 EXISTING = [chapter for chapter in CHAPTERS if chapter.source.is_file()]
 
 
-@pytest.mark.parametrize("chapter", EXISTING, ids=lambda chapter: chapter.stem)
+@pytest.mark.parametrize("chapter", EXISTING, ids=lambda chapter: chapter.folder)
 def test_every_chapter_that_exists_defines_what_the_table_promises(chapter):
     module = importlib.import_module(chapter.module)
     promised = {name for names in chapter.public.values() for name in names}
