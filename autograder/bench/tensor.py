@@ -1,7 +1,8 @@
 """Chapter 01's Tensor against NumPy, operation by operation, from 1 to 10^7 elements.
 
 All sides, PyTorch among them where it is installed, read the same memory. Chapter 01 indexes by numbers and slices
-alone, so what is gathered here are the elements of a view, into a row of their own; arrays of indices are chapter 03's.
+alone: what it gathers are the elements of a view, into a row of their own. Where indices are arrays, the tensor is
+chapter 03's, the first that takes them.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ class Operands:
     rows     the rows of all matrices of a in one matrix; gaps: the same shape, every second column of a wider matrix
     w, wt    one square matrix that fits the rows, and its transpose as a view
     v        a row of w
+    full     x, as a tensor that can be indexed by arrays
+    picks    as many numbers of rows as x has, in any order and with repeats
+    places   in the shape of x, numbers of columns
     """
 
     x: Any
@@ -51,14 +55,26 @@ class Operands:
     w: Any
     wt: Any
     v: Any
+    full: Any
+    picks: Any
+    places: Any
 
 
-def operands(size: int, arrays: Sequence[np.ndarray], convert: Callable[[np.ndarray], Any]) -> Operands:
-    """The operands of `size` elements in the memory of `arrays`, seen through `convert`, which copies nothing.
+@dataclass(frozen=True)
+class Side:
+    """How a side sees an array, without copying it: plainly, and so that arrays can index it."""
+
+    convert: Callable[[np.ndarray], Any]
+    indexed: Callable[[np.ndarray], Any]
+
+
+def operands(size: int, arrays: Sequence[np.ndarray], side: Side) -> Operands:
+    """The operands of `size` elements in the memory of `arrays`, as a side sees them.
 
     From there on there are only views, made by the side itself, so that each walks its own strides.
     """
-    plain, other, wide, weight = map(convert, arrays)
+    plain, other, wide, weight = map(side.convert, arrays[:4])
+    full, picks, places = map(side.indexed, (arrays[0], *arrays[4:]))
     width = matrix_width(size)
     count = size // width**2
     height = count * width
@@ -77,11 +93,14 @@ def operands(size: int, arrays: Sequence[np.ndarray], convert: Callable[[np.ndar
         w=weight,
         wt=weight.T,
         v=weight[0],
+        full=full,
+        picks=picks,
+        places=places,
     )
 
 
 def memory(size: int) -> list[np.ndarray]:
-    """Random numbers for x, y, the wider matrix and w.
+    """Random numbers for x, y, the wider matrix and w, then for picks and places.
 
     They lie between 0.5 and 1.5: no sum of them cancels, no product of them is so small that it takes longer.
     """
@@ -89,7 +108,8 @@ def memory(size: int) -> list[np.ndarray]:
     width = matrix_width(size)
     rng = np.random.default_rng(0)
     shapes = [(across, along), (across, along), (across, 2 * along), (width, width)]
-    return [rng.random(shape, np.float32) + np.float32(0.5) for shape in shapes]
+    numbers = [rng.random(shape, np.float32) + np.float32(0.5) for shape in shapes]
+    return [*numbers, rng.integers(across, size=across), rng.integers(along, size=(across, along))]
 
 
 def matrix_width(size: int) -> int:
@@ -136,6 +156,11 @@ OPERATIONS: dict[str, dict[str, Operation | tuple[Operation, Operation]]] = {
         "x[:, ::2].contiguous()": (lambda d: d.s.contiguous(), lambda d: np.ascontiguousarray(d.s)),
         "x.T.contiguous()": (lambda d: d.p.contiguous(), lambda d: np.ascontiguousarray(d.p)),
         "x.T.reshape(-1)": lambda d: d.p.reshape(-1),
+        "x[rows]": lambda d: d.full[d.picks],
+        "x.gather(1, columns)": (
+            lambda d: d.full.gather(1, d.places),
+            lambda d: np.take_along_axis(d.full, d.places, 1),
+        ),
     },
     "matmul": {
         "rows @ w": lambda d: d.rows @ d.w,
@@ -152,14 +177,15 @@ then NumPy's, written as one would by hand."""
 
 def comparisons(sizes: Sequence[int] = SIZES) -> Iterator[Comparison]:
     """Every operation at every size, on contiguous and on strided float32 data."""
-    from gradwright.chapters import tensor
+    from gradwright.chapters import operations as third
+    from gradwright.chapters import tensor as first
 
-    converters: dict[str, Callable[[np.ndarray], Any]] = {OURS: tensor.from_numpy, BASE: lambda array: array}
+    sides = {OURS: Side(first.from_numpy, third.from_numpy), BASE: Side(np.asarray, np.asarray)}
     if torch := rival("PyTorch"):
-        converters["PyTorch"] = torch.from_numpy
+        sides["PyTorch"] = Side(torch.from_numpy, torch.from_numpy)
     for size in sizes:
         arrays = memory(size)
-        data = {side: operands(size, arrays, convert) for side, convert in converters.items()}
+        data = {name: operands(size, arrays, side) for name, side in sides.items()}
         for group, operations in OPERATIONS.items():
             for name, ways in operations.items():
                 ours, numpys = ways if isinstance(ways, tuple) else (ways, ways)
