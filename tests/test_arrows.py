@@ -16,16 +16,19 @@ OURS = tuple(PACKAGES)
 ALLOWED = {
     "autograder.errors": (),
     "autograder.bootstrap": (),
+    "autograder.writing": (),
     "autograder.course": ("autograder.errors", "gradwright._chapters"),
     "autograder.checks": ("autograder.checks", "autograder.errors"),
     "autograder.checks.exercises": ("autograder.checks.exercises", "autograder.checks.exercise", "autograder.errors"),
     "gradwright": ("gradwright", "autograder.checks", "autograder.errors"),
     "autograder.build": (
         *("autograder.build", "autograder.checks", "autograder.course", "autograder.errors"),
+        "autograder.writing",
         "gradwright",
     ),
     "autograder.grade": (
         *("autograder.grade", "autograder.checks", "autograder.course", "autograder.errors"),
+        "autograder.writing",
         "gradwright",
     ),
     "autograder.bench": (
@@ -39,6 +42,7 @@ ALLOWED = {
 OTHERS = {
     "autograder.errors": set(),
     "autograder.bootstrap": set(),
+    "autograder.writing": set(),
     "autograder.course": set(),
     "autograder.checks": {"numpy"},
     "gradwright.widgets": {"numpy", "matplotlib", "ipywidgets", "IPython", "traitlets"},

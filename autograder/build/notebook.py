@@ -6,8 +6,6 @@ Every piece of metadata is made here, from the marks of the source and the recor
 from __future__ import annotations
 
 import base64
-import os
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +21,7 @@ from autograder.build.source import Chapter, SourceCell, read_chapter
 from autograder.build.uses import stopping
 from autograder.checks.exercise import Exercise
 from autograder.errors import SourceError
+from autograder.writing import write
 from gradwright._chapters import ROOT
 
 SOURCES = ROOT / "solutions"
@@ -78,20 +77,6 @@ def build_chapter(source: Path, out_dir: Path, records: Sequence[Exercise] | Non
     if changed:
         write(target, content)
     return Built(chapter, target, changed, size)
-
-
-def write(target: Path, content: bytes) -> None:
-    """All or nothing: a notebook that is open in a browser is never half written."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=".building-")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        Path(name).chmod(0o644)
-        os.replace(name, target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 def as_bytes(notebook: NotebookNode) -> bytes:

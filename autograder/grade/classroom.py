@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 from autograder.checks import exercises_of
 from autograder.course import ROOT, Chapter
 from autograder.errors import BadInput, NotebookError
+from autograder.writing import write
 
 COURSE_ID = "gradwright"
 CONFIG = '''"""nbgrader's configuration for this class. Made once and never overwritten: change what you like.
@@ -137,17 +137,3 @@ def official(room: Classroom, chapter: Chapter) -> dict[str, Any]:
 def is_check(cell: dict[str, Any]) -> bool:
     """Whether an official cell is one of our checks."""
     return cell["metadata"].get("gradwright", {}).get("role") == "check"
-
-
-def write(path: Path, text: str) -> None:
-    """Write a file whole or not at all: a run that is stopped leaves the old one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".writing-")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
-        Path(name).chmod(0o644)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

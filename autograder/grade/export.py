@@ -12,9 +12,9 @@ from nbgrader.api import Grade, Gradebook, SubmittedAssignment
 
 from autograder.course import Chapter
 from autograder.errors import NotebookError
-from autograder.grade.classroom import write
 from autograder.grade.gradebook import find_submission
 from autograder.grade.intake import Intake, Submission, read_cells
+from autograder.writing import write
 
 COLUMNS = ("student", "chapter", "score", "max_score", "status")
 FORMULA = ("=", "+", "-", "@", "\t", "\r")

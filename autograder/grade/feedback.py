@@ -14,8 +14,9 @@ from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbgrader.converters import GenerateFeedback
 from traitlets.config import Config
 
-from autograder.grade.classroom import Classroom, write
+from autograder.grade.classroom import Classroom
 from autograder.grade.outputs import safe_html
+from autograder.writing import write
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from traitlets.config import PyFileConfigLoader
 
 from autograder.course import Chapter, chapters
 from autograder.errors import BadInput, NotebookError, SetupError
-from autograder.grade.classroom import Classroom, official, open_classroom, write
+from autograder.grade.classroom import Classroom, official, open_classroom
 from autograder.grade.export import Row, write_grades
 from autograder.grade.feedback import Page, write_page
 from autograder.grade.gradebook import open_gradebook, record, register
@@ -28,6 +28,7 @@ from autograder.grade.judge import judge
 from autograder.grade.restore import restore
 from autograder.grade.sandbox import level
 from autograder.grade.schedule import run_all
+from autograder.writing import write
 
 
 def grade_class(folder: Path, weak: bool = False) -> int:

@@ -75,12 +75,10 @@ def draw(rng):
     return "of_lengths", n, n if rng.random() < 0.75 else n + int(rng.integers(1, 4))
 
 
-HINTS = "the folded hints below the exercise: does one of them sound like you?"
-
 exercises = [
     Exercise(
-        id="start-dot-loop",
-        name="dot_loop",
+        id=id,
+        name=name,
         kind="function",
         difficulty="Easy",
         minutes=5,
@@ -89,19 +87,7 @@ exercises = [
         cases=CASES,
         inputs=inputs,
         draw=draw,
-        see=HINTS,
-    ),
-    Exercise(
-        id="start-dot",
-        name="dot",
-        kind="function",
-        difficulty="Easy",
-        minutes=5,
-        points=2,
-        probe=probe_dot,
-        cases=CASES,
-        inputs=inputs,
-        draw=draw,
-        see=HINTS,
-    ),
+        see="the folded hints below the exercise: does one of them sound like you?",
+    )
+    for id, name in [("start-dot-loop", "dot_loop"), ("start-dot", "dot")]
 ]
