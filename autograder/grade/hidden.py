@@ -11,13 +11,14 @@ import importlib
 import math
 import os
 import secrets
+from collections.abc import Iterator
 from fractions import Fraction
 from functools import cache
 from typing import Any
 
 import gradwright
-from autograder.checks.exercise import Exercise, find
-from autograder.checks.run import run_probe
+from autograder.checks.exercise import Case, Exercise, find
+from autograder.checks.run import Outcome, run_probe
 from autograder.checks.stored import Reference, StoredCase, identical, read_reference
 from autograder.checks.verdict import Verdict
 from autograder.errors import SetupError
@@ -60,17 +61,36 @@ def seed_of(secret: bytes, exercise: Exercise) -> int:
 
 @cache
 def hidden_reference(exercise: str, secret: bytes) -> Reference:
-    """The hidden cases of an exercise with what the reference implementation gives. Raises SetupError."""
+    """The hidden cases of an exercise with what the reference implementation gives.
+
+    A drawn case that the reference implementation itself refuses is left out: the secret decides what is drawn, and no
+    class may be lost to the fault of a record. Raises SetupError for a named case, which is refused in every class, and
+    where nothing drawn is left.
+    """
     record = find(exercise)
+    cases = [
+        StoredCase(case.name, case.arrays, outcome.outputs)
+        for case, outcome in drawn_and_run(record, secret)
+        if not (refused(outcome) and case.name not in record.cases)
+    ]
+    if len(cases) == len(record.cases):
+        raise SetupError(f"the reference implementation fails all that is drawn for {record.title}: mend its record")
+    return Reference(tuple(cases), {})
+
+
+def drawn_and_run(record: Exercise, secret: bytes) -> Iterator[tuple[Case, Outcome]]:
+    """The hidden cases, and what the reference implementation makes of each. Raises SetupError."""
     target = right_answer(record)
-    cases = []
     with limited(record.chapter):
         for case in record.make_cases(seed_of(secret, record)):
             outcome = run_probe(record, target, case.arrays, gradwright)
-            if outcome.raised or outcome.odd or outcome.changed:
+            if refused(outcome) and case.name in record.cases:
                 raise SetupError(f"the reference implementation fails {record.title} on {case.name!r}: mend solutions/")
-            cases.append(StoredCase(case.name, case.arrays, outcome.outputs))
-    return Reference(tuple(cases), {})
+            yield case, outcome
+
+
+def refused(outcome: Outcome) -> bool:
+    return bool(outcome.raised or outcome.odd or outcome.changed)
 
 
 @cache

@@ -48,6 +48,7 @@ def points(chapter: Chapter, right: Callable[[int], bool] = lambda position: Tru
 
 @pytest.mark.parametrize("chapter", SEVERAL, ids=lambda chapter: chapter.folder)
 def test_scores(sample_class: Graded, chapter: Chapter) -> None:
+    assert all(row["status"] == "graded" for row in sample_class.table), sample_class.said
     scores = {row["student"]: float(row["score"]) for row in sample_class.table if row["chapter"] == chapter.folder}
     most = points(chapter)
     half = len(exercises_of(chapter.number)) // 2
@@ -56,7 +57,6 @@ def test_scores(sample_class: Graded, chapter: Chapter) -> None:
     assert scores["sample-3"] == 0
     worst = most - max(exercise.points for exercise in exercises_of(chapter.number))
     assert all(worst <= scores[student] < most for student in sample.MISTAKEN)  # some of its cases may be right
-    assert all(row["status"] == "graded" for row in sample_class.table)
 
 
 @pytest.mark.parametrize("chapter", SEVERAL, ids=lambda chapter: chapter.folder)

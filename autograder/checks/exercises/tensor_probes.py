@@ -165,12 +165,16 @@ def inputs_index(rng, layout, key, refuse=False):
 
 
 def draw_index(rng):
-    """One item for each axis or fewer, with a None and `...` here and there."""
+    """One item for each axis or fewer, with a None and `...` here and there: behind the dots stand the last axes."""
     layout = draw_layout(rng)
-    items = [draw_item(rng, size) for size in layout[1][: rng.integers(1, len(layout[1]) + 1)]]
-    for extra in ("None", "..."):
-        if rng.random() < 0.5:
-            items.insert(int(rng.integers(0, len(items) + 1)), extra)
+    sizes = layout[1]
+    count = int(rng.integers(1, len(sizes) + 1))
+    dots = int(rng.integers(0, count + 1)) if rng.random() < 0.5 else count
+    items = [draw_item(rng, size) for size in (*sizes[:dots], *sizes[len(sizes) - count + dots :])]
+    if dots < count or rng.random() < 0.25:
+        items.insert(dots, "...")
+    if rng.random() < 0.5:
+        items.insert(int(rng.integers(0, len(items) + 1)), "None")
     return layout, ", ".join(items)
 
 
