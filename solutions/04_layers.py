@@ -1039,28 +1039,33 @@ def kaiming_std(shape: tuple[int, ...], a: float, mode: str, nonlinearity: str) 
 def affine(t: plain.Tensor, weight: plain.Tensor, bias: plain.Tensor | None) -> plain.Tensor:
     """t @ weight.T + bias. All leading axes of t are rows of one large product."""
     x, w = t.array, weight.array
-    out = x.reshape(-1, x.shape[-1]) @ w.T
+    out = as_rows(x) @ w.T
     if bias is not None:
         out += bias.array
-    return t.new(out.reshape(*x.shape[:-1], len(w)))
+    return t.new(out if x.ndim == 2 else out.reshape(*x.shape[:-1], len(w)))
+
+
+def as_rows(x: np.ndarray) -> np.ndarray:
+    """All axes but the last made one. Their product is spelled out: -1 would be any number beside an axis of size 0."""
+    return x if x.ndim == 2 else x.reshape(plain.prod(x.shape[:-1]), x.shape[-1])
 
 
 class Affine(Operation, of=affine):
     def forward(self, t: plain.Tensor, weight: plain.Tensor, bias: plain.Tensor | None) -> plain.Tensor:
-        to_t, to_weight, _ = self.needs_input_grad
-        self.save(t if to_weight else None, weight if to_t else None)
+        to_t, to_weight, _ = self.targets
+        self.save(None if to_weight is None else t, None if to_t is None else weight)
         self.shape = t.shape
         return affine(t, weight, bias)
 
     def backward(self, grad: np.ndarray) -> tuple:
-        (x, w), to_bias = self.saved, self.needs_input_grad[2]
-        rows = grad.reshape(-1, grad.shape[-1])
+        (x, w), to_bias = self.saved, self.targets[2]
+        rows = as_rows(grad)
         if 0 in rows.strides:
             rows = rows.copy()  # comes from a sum, and BLAS reads no stride of 0
         return (
             None if w is None else (rows @ w).reshape(self.shape),
-            None if x is None else rows.T @ x.reshape(-1, self.shape[-1]),
-            np.add.reduce(rows, 0) if to_bias else None,
+            None if x is None else rows.T @ as_rows(x),
+            None if to_bias is None else np.add.reduce(rows, 0),
         )
 
 

@@ -303,14 +303,19 @@ def adam_step(
     """
     ### BEGIN SOLUTION
     beta1, beta2 = betas
+    root = math.sqrt(1 - beta2**step)
+    part = (1 - beta1) * g  # one array for all that is calculated on the way: fresh memory is slow
     m *= beta1
-    m += (1 - beta1) * g
+    m += part
+    np.multiply(g, g, out=part)
+    part *= 1 - beta2
     v *= beta2
-    v += (1 - beta2) * (g * g)
-    root = np.sqrt(v)
-    root /= math.sqrt(1 - beta2**step)
-    root += eps
-    p -= (lr / (1 - beta1**step)) * (m / root)
+    v += part
+    np.sqrt(v, out=part)
+    part += eps * root  # numerator and denominator times root, which saves a walk over all of v
+    np.divide(m, part, out=part)
+    part *= lr * root / (1 - beta1**step)
+    p -= part
     ### END SOLUTION
 
 

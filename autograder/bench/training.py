@@ -23,9 +23,9 @@ RIVALS = ("PyTorch",)
 BETAS, EPS, DECAY, MAX_NORM = (0.9, 0.999), 1e-8, 0.01, 1.0
 
 
-def comparisons(lr: float = 1e-7) -> Iterator[Comparison]:
-    yield training(lr)
-    yield optimizer_alone(lr)
+def comparisons(lr: float = 1e-7, dtype: Any = np.float32) -> Iterator[Comparison]:
+    yield training(lr, dtype)
+    yield optimizer_alone(lr, dtype)
 
 
 class HandWritten:
@@ -76,17 +76,17 @@ class HandWritten:
         return self.weights
 
 
-def data() -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
+def data(dtype: Any) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
     """A batch, its labels, and weights."""
     rng = np.random.default_rng(0)
-    x, labels = rng.standard_normal((BATCH, LAYERS[0]), np.float32), rng.integers(0, LAYERS[-1], BATCH)
+    x, labels = rng.standard_normal((BATCH, LAYERS[0]), dtype), rng.integers(0, LAYERS[-1], BATCH)
     shapes = [shape for n, m in itertools.pairwise(LAYERS) for shape in ((m, n), (m,))]
-    return x, labels, [rng.standard_normal(shape, np.float32) / np.float32(shape[-1] ** 0.5) for shape in shapes]
+    return x, labels, [rng.standard_normal(shape, dtype) / dtype(shape[-1] ** 0.5) for shape in shapes]
 
 
-def training(lr: float) -> Comparison:
+def training(lr: float, dtype: Any) -> Comparison:
     """Forward, cross entropy, backward, clipping, AdamW."""
-    x, labels, weights = data()
+    x, labels, weights = data(dtype)
     by_hand = HandWritten(weights, lr)
     sides = {OURS: trained_here(x, labels, weights, lr), BASE: lambda: by_hand.train(x, labels)}
     if torch := rival("PyTorch"):
@@ -96,7 +96,7 @@ def training(lr: float) -> Comparison:
 
 def trained_here(x: np.ndarray, labels: np.ndarray, weights: list[np.ndarray], lr: float) -> Callable[[], Any]:
     pairs = itertools.pairwise(LAYERS)
-    first, second, third = (layers.Linear(n, m) for n, m in pairs)
+    first, second, third = (layers.Linear(n, m, dtype=x.dtype) for n, m in pairs)
     model = layers.Sequential(first, layers.ReLU(), second, layers.ReLU(), third)
     parameters = list(model.parameters())
     for p, w in zip(parameters, weights, strict=True):
@@ -135,9 +135,9 @@ def trained_in_torch(
     return step
 
 
-def optimizer_alone(lr: float) -> Comparison:
+def optimizer_alone(lr: float, dtype: Any) -> Comparison:
     """AdamW on the weights of that perceptron, with gradients that are there."""
-    x, labels, weights = data()
+    x, labels, weights = data(dtype)
     by_hand = HandWritten(weights, lr)
     grads = by_hand.gradients(x, labels)
 

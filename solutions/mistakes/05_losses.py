@@ -190,15 +190,15 @@ class losses_cross_entropy:
             """The gradient is the softmax alone: subtract 1 at the right class of each row."""
 
             def backward(self, grad):
-                (log_p,) = self.saved
-                return np.exp(log_p) * (grad / len(log_p))
+                (p,) = self.saved
+                return p * (grad / len(p))
 
         class subtracted_from_whole_columns(CrossEntropy):
             """`slope[:, ids]` takes whole columns. One element of every row is wanted: name the rows as well."""
 
             def backward(self, grad):
-                (log_p,) = self.saved
-                slope = np.exp(log_p)
+                (p,) = self.saved
+                slope = p.copy()
                 slope[:, self.ids] -= 1
                 return slope * (grad / len(slope))
 
@@ -213,8 +213,8 @@ class losses_cross_entropy:
             logits in: p minus 1 there, p elsewhere."""
 
             def backward(self, grad):
-                (log_p,) = self.saved
-                slope = np.zeros_like(log_p)
+                (p,) = self.saved
+                slope = np.zeros_like(p)
                 slope[np.arange(len(slope)), self.ids] = -grad / len(slope)
                 return slope
 
@@ -240,6 +240,19 @@ class losses_cross_entropy:
                 return self.p
 
     class alternatives:
+        class by_the_log_softmax(losses.Operation):
+            def forward(self, logits, ids):
+                log_p = log_softmax(logits.array, 1)
+                self.save(logits.new(log_p))
+                self.ids = ids
+                return logits.new(-log_p[np.arange(len(ids)), ids].mean())
+
+            def backward(self, grad):
+                (log_p,) = self.saved
+                slope = np.exp(log_p)
+                slope[np.arange(len(slope)), self.ids] -= 1
+                return slope * (grad / len(slope))
+
         class one_hot_rows(losses.Operation):
             def forward(self, logits, ids):
                 self.truth = np.eye(logits.shape[1], dtype=logits.dtype)[ids]
