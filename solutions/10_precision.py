@@ -1051,7 +1051,7 @@ check("precision-step", scaled_step)
 # Now the second head of our story: the digits of chapter 06, with a loss of weight 0.00001. Adam divides the gradient
 # by its own size, so in float32 the weight changes nothing (as long as `eps` is smaller still). Three trainings, with
 # the same weights to begin with and the same batches: in float32, in float16 without a scale, and in float16 with your
-# scaler. It begins at 65,536 and may grow every 25 steps, so that there is something to see.
+# scaler. It begins far too high, at $2^{36}$, and may grow every 25 steps, so that there is something to see.
 
 # %%
 data = np.load(Path(gradwright.__file__).parents[1] / "data" / "digits.npz")
@@ -1079,7 +1079,7 @@ def train(half, scaled, epochs=15):
     model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
     parameters = list(model.parameters())
     optimizer = optim.AdamW(parameters, lr=3e-3, eps=1e-12)
-    scaler, scheduler = GradScaler(growth_interval=25, enabled=scaled), WarmUp(optimizer, 10)
+    scaler, scheduler = GradScaler(init_scale=2.0**36, growth_interval=25, enabled=scaled), WarmUp(optimizer, 10)
     rng, history = np.random.default_rng(1), []
     for rows in (rows for _ in range(epochs) for rows in np.array_split(rng.permutation(training), 14)):
 
@@ -1118,18 +1118,46 @@ right.set(xlabel="step", ylabel="log2 of the scale")
 plt.show()
 
 # %% [markdown]
-# The scale climbs until a gradient overflows, falls by a half, and tries again: from then on, one step in 25 is lost to
-# the search, and with PyTorch's interval one in 2,000. The training without a scale is the one of our story. Its loss
-# is finite, it is printed, and its first layer has never moved.
+# In the first steps the scale falls until nothing overflows; later it tries the next power of two, and is thrown back.
+# A step is lost at each attempt, one in 25 here, and with PyTorch's interval one in 2,000. The training without a scale
+# is the one of our story. Its loss is finite, it is printed, and it goes nowhere: at the first step every gradient of
+# the first layer is 0, and what gets through to the second has a digit or two.
 #
 # For when you read without running, here is the same as a picture.
 
 # %% figure="three-runs"
-"""Loss against step for three trainings. float32 and scaled float16 fall together from 2.3 to 0.2, one line on top of
-the other. float16 without a scale stays between 2.3 and 2.7."""
-scaled = [2.3, 1.0]
+"""Loss against step for three trainings. float32, and scaled float16 a few steps behind it, fall together from 2.3 to
+0.15. float16 without a scale stays between 2.2 and 2.4."""
+wide = [2.31, 2.2, 1.92, 1.61, 1.23, 1.02, 0.7, 0.53, 0.42, 0.38, 0.3, 0.36, 0.34, 0.17, 0.24, 0.14, 0.18, 0.22, 0.15]
+scaled = [
+    2.31,
+    2.22,
+    1.95,
+    1.65,
+    1.3,
+    1.07,
+    0.74,
+    0.57,
+    0.44,
+    0.4,
+    0.31,
+    0.36,
+    0.35,
+    0.17,
+    0.24,
+    0.14,
+    0.18,
+    0.23,
+    0.15,
+]
+unscaled = [2.31, 2.32, 2.29, 2.28, 2.28, 2.23, 2.28, 2.32, 2.27, 2.24, 2.29, 2.24, 2.28, 2.18, 2.31, 2.16, 2.36, 2.4]
+unscaled += [2.38]
 figure, axes = plt.subplots(figsize=(7, 2.8))
-axes.plot(scaled)
+axes.plot(range(0, 190, 10), unscaled, ":", color="#d55e00", linewidth=2, label="float16, no scale")
+axes.plot(range(0, 190, 10), wide, color="#0072b2", label="float32")
+axes.plot(range(0, 190, 10), scaled, "s", color="#009e73", markersize=4, label="float16, scaled")
+axes.set(xlabel="step", ylabel="loss / weight", ylim=(0, 2.7))
+axes.legend(fontsize=9)
 
 # %% [markdown]
 # **Look.** The widget shows the gradients of such a network on the number line of float16. Choose *a loss of weight
@@ -1140,14 +1168,14 @@ axes.plot(scaled)
 number_line(preset="weight 0.00001")
 
 # %% [markdown]
-# Your own gradients fit in there too: a model after backward, or a list of arrays.
+# Your own gradients fit in there too, of a model after backward or in a list of arrays, and the scales of your run.
+# These have no weight in front of their loss.
 
 # %%
-with autocast(dtype=gradwright.float16, enabled=False):
-    model = runs["float32"][0]
-    model.zero_grad()
-    F.cross_entropy(model(gradwright.tensor(images[training])), gradwright.tensor(labels[training])).backward()
-number_line(model)
+model, (_, scales) = runs["float16, scaled"]
+model.zero_grad()
+F.cross_entropy(model(gradwright.tensor(images[training])), gradwright.tensor(labels[training])).backward()
+number_line(model, scales)
 
 # %% [markdown]
 # ## In PyTorch

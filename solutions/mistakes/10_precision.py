@@ -137,11 +137,6 @@ class precision_bfloat16:
             1, not where it is 0."""
             return from_bits(x, lambda bits: 0x8000 - odd(bits))
 
-        def wrong_bit(x):
-            """The bit that was looked at is the first of those that go. It is the last of those that stay, one further
-            up."""
-            return from_bits(x, lambda bits: 0x7FFF + (bits >> 15 & 1))
-
         def nan_rounded(x):
             """A nan became something else: its bits ran over in the addition. Leave nans as they are."""
             return from_bits(x, lambda bits: 0x7FFF + odd(bits), nan=False)
@@ -204,7 +199,7 @@ class precision_wide:
         elif name == "a mean of squares":
             parts = [(wide * wide).mean(1)]
         else:
-            parts = [wide + other * 1e-5]
+            parts = [wide + other * 1e300 / 1e300]
         if str(arrays["narrow"]) == "float16":
             parts = [None if p is None else p.half() for p in parts]
         else:
@@ -237,12 +232,8 @@ class precision_wide:
             return function(*[narrow(a).astype(F32) if is_16(a) else a for a in arrays])
 
         def everything_widened(function, arrays, narrow):
-            """Whole numbers were turned into floats as well, and ids are no longer ids: widen float16 alone."""
+            """All inputs were turned into float32: ids are none any more, and float64 loses digits. Widen float16."""
             return in_float32(function, [None if a is None else a.astype(F32) for a in arrays], narrow)
-
-        def double_precision_lost(function, arrays, narrow):
-            """A float64 input was narrowed before it was used: hand over as it is what is not float16."""
-            return in_float32(function, [a if is_16(a) or a is None else narrow(a) for a in arrays], narrow)
 
     class alternatives:
         def by_double(function, arrays, narrow):
