@@ -1548,6 +1548,7 @@ def rms_norm(
     input: Tensor, normalized_shape: tuple[int, ...], weight: Tensor | None = None, eps: float | None = None
 ) -> Tensor:
     """As layer_norm, but no mean is taken away: only the mean square becomes 1. eps is the dtype's own, if left out."""
+    input = at_width("rms_norm", input, weight)
     eps = float(np.finfo(input.dtype).eps) if eps is None else eps
     return normalize_last("rms_norm", input, normalized_shape, weight, None, eps, centred=False)
 

@@ -289,7 +289,7 @@ bfloat16 = BFloat16()
 
 
 def round_bfloat16(t: plain.Tensor) -> plain.Tensor:
-    return t.new(to_bfloat16(t.array))
+    return t.new(to_bfloat16(t.array.astype(np.float32, copy=False)))
 
 
 class RoundBfloat16(Operation, of=round_bfloat16):
@@ -904,6 +904,8 @@ class GradScaler(Scaler):
                 "a float16 gradient cannot be unscaled, for it would underflow: keep the weights in float32"
             )
         super().unscale_(optimizer)
+        if not gradients_of(optimizer):
+            self.found_inf[id(optimizer)] = None  # nothing was looked at
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         if not self.enabled:
@@ -913,7 +915,9 @@ class GradScaler(Scaler):
                 "step takes no closure here: compute loss and gradients before, so that inf can be found"
             )
         self.refuse_unused("step")
-        if not gradients_of(optimizer):
+        if id(optimizer) not in self.found_inf:
+            self.unscale_(optimizer)
+        if self.found_inf[id(optimizer)] is None:
             raise RuntimeError("step() found no gradient to look at: call scale(loss).backward() before")
         return super().step(optimizer)
 
@@ -923,6 +927,8 @@ class GradScaler(Scaler):
             return
         self.refuse_unused("update")
         if new_scale is None:
+            if self.found_inf and all(found is None for found in self.found_inf.values()):
+                raise RuntimeError("update(), and no gradient was looked at: call scale(loss).backward(), then step()")
             super().update()
             return
         self.current = float(np.float32(float(new_scale)))

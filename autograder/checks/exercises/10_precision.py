@@ -50,7 +50,7 @@ exercises = [
             "what float16 cannot hold": ([70000, 1e30, -1e-30, 1e-9],),
             "beyond the largest": ([3.3895e38, 3.4e38, -3.4e38],),
             "inf, nan and 0": ([INF, -INF, NAN, 0.0, -0.0],),
-            "a nan whose fraction is all ones": (None, (), 0, 0, [0x7FFFFFFF, 0xFFFFFFFF, 0x7F800001]),
+            "a nan whose fraction is all ones": (None, (), 0, 0, [0x7FFFFFFF, 0xFFFFFFFF, 0x7FC00001]),
             "no axes": (None, ()),
             "two axes": (None, (3, 4), -16, 16),
         },

@@ -208,7 +208,8 @@ def draw(scene: Scene) -> Drawing:
     if scene.has_run:
         begin, now = two_to(scene.scales[0]), two_to(scene.scales[scene.step])
         drawing.alt += f"Over the run the scale goes from {begin} to {now} at step {scene.step}, "
-        drawing.alt += f"with {sum(n <= scene.step for n in scene.skipped)} steps skipped so far."
+        skipped = sum(n <= scene.step for n in scene.skipped)
+        drawing.alt += f"with {skipped} step{'' if skipped == 1 else 's'} skipped so far."
     drawing.alt = drawing.alt.rstrip()
     drawing.words(0, 16, f"{whose}, scaled by {two_to(scene.power)}", bold=True)
     trouble = scene.lost > 0.01 or scene.infinite > 0
