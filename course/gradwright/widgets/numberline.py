@@ -42,7 +42,7 @@ class NumberLine(Frame):
     )
     controls = (
         Choice("weight", "Weight of the loss", "0.00001", (*WEIGHTS, OWN)),
-        Count("power", "Loss scale, 2 to the power of", 0, 0, MOST),
+        Count("power", "Loss scale 2ⁿ, n", 0, 0, MOST),
         Run("step", "Step", STEPS // 3),
     )
     presets: ClassVar = {
