@@ -18,8 +18,8 @@
 # - keep master weights, and scale a loss so that its gradients survive;
 # - write a gradient scaler that notices an overflow, skips the step, and moves nothing.
 #
-# Allow about three hours. No number here is a speed: NumPy has no 16-bit arithmetic worth the name, so what we measure
-# is memory, range and rounding, which are the same on every machine.
+# Allow about three hours. Nothing here gets faster: a CPU under NumPy has no 16-bit arithmetic worth the name. What we
+# measure is memory, range and rounding, which are the same on every machine.
 
 # %%
 import time
@@ -220,8 +220,11 @@ def shortest(function, times=5):
     return min(found)
 
 
-wide = lambda: (a.astype(np.float32) @ b.astype(np.float32)).astype(np.float16)  # noqa: E731
-print(f"NumPy's own float16 product takes {shortest(lambda: a @ b) / shortest(wide):.0f} times as long")
+def widened():
+    return (a.astype(np.float32) @ b.astype(np.float32)).astype(np.float16)
+
+
+print(f"NumPy's own float16 product takes {shortest(lambda: a @ b) / shortest(widened):.0f} times as long")
 
 # %% [markdown]
 # ### Exercise 10.3: `in_float32`
@@ -1182,7 +1185,7 @@ number_line(model, scales)
 # Two questions, a sentence or two each, in a cell of your own.
 #
 # 1. A colleague clips gradients at a norm of 1 and forgets `unscale_`. The training runs and learns, slowly, and the
-#    norm that is logged is always 1. What will happen when the scale grows?
+#    norm that is logged is in the ten thousands. How long are the steps, and what will happen when the scale grows?
 # 2. Of 40 GB that a training needs in float32, 30 are parameters, gradients and Adam's means. What does autocast save?
 #
 # You can now
