@@ -33,6 +33,7 @@ gradwright.chapter(1)
 
 # %% given="imports"
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import lru_cache, reduce
 from itertools import combinations
 from math import prod
@@ -615,6 +616,9 @@ class Arithmetic:
         """This tensor with another dtype; itself where it has that dtype already."""
         return self if self.dtype == dtype else self.apply(cast, self, dtype=known_dtype(dtype))
 
+    def half(self) -> Self:
+        return self.to(float16)
+
     def float(self) -> Self:
         return self.to(float32)
 
@@ -793,7 +797,8 @@ CATEGORY = {"b": 0, "u": 1, "i": 1, "f": 2}
 
 def known_dtype(dtype: Any) -> np.dtype:
     """`dtype`, or its name, as one of DTYPES."""
-    dtype = np.dtype(dtype)
+    with suppress(TypeError):  # where NumPy knows no such thing, the sentence below names it
+        dtype = np.dtype(dtype)
     if dtype not in DTYPES:
         raise TypeError(f"a tensor cannot hold {dtype}: it holds {', '.join(map(str, DTYPES))}")
     return dtype
@@ -1553,8 +1558,9 @@ def bitwise_not(t: Tensor) -> Tensor:
 
 
 def cast(t: Tensor, dtype: np.dtype) -> Tensor:
-    """A copy of t that holds another dtype."""
-    return t.new(t.array.astype(dtype))
+    """A copy of t that holds another dtype. What is too large for it becomes inf, without a warning."""
+    with np.errstate(over="ignore"):
+        return t.new(t.array.astype(dtype))
 
 
 # %% [markdown]
@@ -1662,9 +1668,10 @@ plt.show()
 
 # %% given="reductions"
 def sum_over(t: Tensor, dim: int | tuple[int, ...] | None = None, keepdim: bool = False) -> Tensor:
-    """Sums along `dim`. Whole numbers and truth values are added up as int64."""
-    dtype = None if t.dtype.kind == "f" else int64
-    return t.new(np.add.reduce(t.array, dims_of(dim, t.ndim), dtype, keepdims=keepdim))
+    """Sums along `dim`. Whole numbers and truth values are added up as int64; float16 in float32, and rounded once."""
+    dtype = int64 if t.dtype.kind != "f" else float32 if t.dtype == float16 else None
+    total = t.new(np.add.reduce(t.array, dims_of(dim, t.ndim), dtype, keepdims=keepdim))
+    return cast(total, float16) if t.dtype == float16 else total
 
 
 def max_over(t: Tensor, dim: int | tuple[int, ...] | None = None, keepdim: bool = False) -> Tensor:

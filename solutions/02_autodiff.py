@@ -1482,7 +1482,8 @@ def fit(operation: Operation, g: Any, shape: tuple[int, ...], dtype: np.dtype) -
     fitted = g if g.shape == shape else unbroadcast(g, shape) if g.ndim >= len(shape) else g
     if fitted.shape != shape:
         raise RuntimeError(f"{operation}: backward gave a gradient of shape {g.shape} to an input of shape {shape}")
-    return fitted if fitted.dtype is dtype else fitted.astype(dtype)
+    with np.errstate(over="ignore"):
+        return fitted if fitted.dtype is dtype else fitted.astype(dtype)
 
 
 def is_new(g: np.ndarray, grad: np.ndarray, operation: Operation, results: tuple) -> bool:

@@ -229,8 +229,6 @@ class Products:
             return NotImplemented
         if not (self.shape and other.shape):
             raise ValueError(f"matmul needs an axis to sum over: shapes {self.shape} and {other.shape}, use * instead")
-        if self.dtype != other.dtype:
-            raise TypeError(f"matmul of {self.dtype} and {other.dtype}: convert one of them first, as in x.to(y.dtype)")
         return self.apply(product, self, other)
 
     matmul = __matmul__
@@ -1527,6 +1525,8 @@ print("by hand", share_evenly(np.ones(1), np.array([2.0, 2.0, 1.0]), np.array([2
 # %% given="product"
 def product(a: plain.Tensor, b: plain.Tensor) -> plain.Tensor:
     """The matrix product for any number of axes. A vector is lent an axis of size 1, which it then gives back."""
+    if a.dtype != b.dtype:  # behind the door, where chapter 10 converts
+        raise TypeError(f"matmul of {a.dtype} and {b.dtype}: convert one of them first, as in x.to(y.dtype)")
     rows = a if a.ndim > 1 else a.new(a.array[None, :])
     columns = b if b.ndim > 1 else b.new(b.array[:, None])
     out = plain.matmul(rows, columns)

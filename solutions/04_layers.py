@@ -553,6 +553,9 @@ class Stateful(Members):
                     module._buffers[name] = buffer.to(dtype)
         return self
 
+    def half(self) -> Self:
+        return self.to(plain.float16)
+
     def float(self) -> Self:
         return self.to(plain.float32)
 
@@ -1038,6 +1041,7 @@ def kaiming_std(shape: tuple[int, ...], a: float, mode: str, nonlinearity: str) 
 # %% given="linear-operation"
 def affine(t: plain.Tensor, weight: plain.Tensor, bias: plain.Tensor | None) -> plain.Tensor:
     """t @ weight.T + bias. All leading axes of t are rows of one large product."""
+    refuse_dtypes("linear", t, weight, bias)  # behind the door, where chapter 10 converts
     x, w = t.array, weight.array
     out = as_rows(x) @ w.T
     if bias is not None:
@@ -1075,7 +1079,6 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         raise ValueError(
             f"linear: the last axis of the input, {input.shape}, is not as long as that of the weight, {weight.shape}"
         )
-    refuse_dtypes("linear", input, weight, bias)
     if bias is not None and bias.shape != weight.shape[:1]:
         raise ValueError(f"linear: a bias of shape {bias.shape} does not go with a weight of shape {weight.shape}")
     return input.apply(affine, input, weight, bias)
@@ -1086,6 +1089,15 @@ def refuse_dtypes(name: str, input: Tensor, *others: Tensor | None) -> None:
     for other in others:
         if other is not None and other.dtype is not input.dtype:
             raise TypeError(f"{name}: the input holds {input.dtype} and a parameter {other.dtype}: convert one of them")
+
+
+def at_width(name: str, input: Tensor, *others: Tensor | None) -> Tensor:
+    """The input of a norm, which works in float32: beside parameters of float32 an input of float16 is widened."""
+    given = [t for t in others if t is not None]
+    if given and input.dtype == plain.float16 and all(t.dtype == plain.float32 for t in given):
+        input = input.float()
+    refuse_dtypes(name, input, *given)
+    return input
 
 
 # %% [markdown]
@@ -1541,6 +1553,7 @@ def rms_norm(
     input: Tensor, normalized_shape: tuple[int, ...], weight: Tensor | None = None, eps: float | None = None
 ) -> Tensor:
     """As layer_norm, but no mean is taken away: only the mean square becomes 1. eps is the dtype's own, if left out."""
+    input = at_width("rms_norm", input, weight)
     eps = float(np.finfo(input.dtype).eps) if eps is None else eps
     return normalize_last("rms_norm", input, normalized_shape, weight, None, eps, centred=False)
 
@@ -1552,7 +1565,7 @@ def normalize_last(name: str, input: Tensor, shape: Any, weight: Any, bias: Any,
     for member in (weight, bias):
         if member is not None and member.shape != shape:
             raise ValueError(f"{name} over {shape}: weight and bias need this shape too, and one has {member.shape}")
-    refuse_dtypes(name, input, weight, bias)
+    input = at_width(name, input, weight, bias)
     dims = tuple(range(input.ndim - len(shape), input.ndim))
     return input.apply(normalize, input, weight, bias, dims=dims, eps=eps, centred=centred, shape=shape)
 
@@ -1714,7 +1727,7 @@ def batch_norm(
     """
     if input.ndim < 2:
         raise ValueError(f"batch_norm takes an input of shape (examples, channels, ...) and got {input.shape}")
-    refuse_dtypes("batch_norm", input, running_mean, running_var, weight, bias)
+    input = at_width("batch_norm", input, running_mean, running_var, weight, bias)
     refuse_channels(input, running_mean, running_var, weight, bias)
     if not training and (running_mean is None or running_var is None):
         raise ValueError("batch_norm without running statistics is for training only: give training=True")
