@@ -27,7 +27,7 @@ import matplotlib.pyplot as plt
 
 import gradwright
 from autograder import check
-from gradwright.widgets import gradient_flow
+from gradwright.widgets import activation_statistics, flow_monitor, gradient_flow
 
 gradwright.chapter(4)
 
@@ -1236,6 +1236,15 @@ for label, factor in {"default": None, "Kaiming": 1.0, "1.5 times Kaiming": 1.5}
 # by $\sqrt{1/6}$ from what is right in front of a relu; twenty times in a row, that is a gradient of nearly nothing. In
 # a network of three layers you would never notice.
 #
+# **Look.** The same stack again, layer by layer, with digits going in. Begin with *relu, PyTorch's default* and move
+# *times* until both curves are level: at which factor is that, and is it the one that the gains promise? Then let
+# *sigmoid, Xavier* show you how sound activations can look while no gradient arrives, and *tanh, saturated* how a
+# histogram looks when every unit has made up its mind. The last preset is what the section after next is about.
+
+# %% widget="activation-statistics"
+activation_statistics(preset="relu, PyTorch's default")
+
+# %% [markdown]
 # ## Dropout
 #
 # **Idea.** In training, set each element to 0 with probability $p$, so that no unit can rely on any other. In use, drop
@@ -2310,6 +2319,7 @@ class GradientFlow:
     gradient_norms   the norm of the gradient at the layer's output; nan for a step that had no backward
     histograms       how many of its elements are as large as `edges` says, from one power of two up to the next; what
                      is smaller or larger than all of them is in the first or the last place, and 0, inf and nan in none
+    watchers         functions that are called with False when a step is complete, and with True at the end
 
     with GradientFlow(model) as flow: train. It changes no number, and no hook is left after the block or close().
     """
@@ -2322,6 +2332,7 @@ class GradientFlow:
         for name, module in leaves(model):
             self.handles.append(module.register_forward_hook(self.watch_output(name)))
             self.handles.append(module.register_full_backward_hook(self.watch_gradient(name)))
+        self.watchers: list[Callable[[bool], None]] = []
         self.clear()
 
     def clear(self) -> None:
@@ -2333,6 +2344,7 @@ class GradientFlow:
 
     def begin(self, module: Module, args: tuple) -> None:
         if autodiff.is_grad_enabled():
+            self.tell(ended=False)
             self.steps += 1
             for name in self.names:
                 self.activations[name].append(Activations(math.nan, math.nan, math.nan))
@@ -2366,6 +2378,12 @@ class GradientFlow:
         for handle in self.handles:
             handle.remove()
         self.handles = []
+        self.tell(ended=True)
+        self.watchers.clear()
+
+    def tell(self, ended: bool) -> None:
+        for watcher in self.watchers:
+            watcher(ended)
 
     def __enter__(self) -> Self:
         return self
@@ -2492,6 +2510,22 @@ for kind, flow in flows.items():
 # %% [markdown]
 # Around a half is healthy. A layer at 100 % is dead, and everything in front of it with it.
 #
+# You need not wait for the end. `flow_monitor(flow)` draws what a recorder has seen so far, and draws it anew while the
+# training goes on. It hangs on the recorder and not on the model, so it works for every model of yours, from here to
+# the last chapter. Run the first cell, then the second, and watch the picture of the first move. After a while the
+# norms of all layers fall, and yet none is vanishing: what falls with them, and how would the lines look if one were?
+
+# %%
+gradwright.manual_seed(0)
+model = network("residual")
+flow = GradientFlow(model)
+flow_monitor(flow)
+
+# %%
+print(f"loss after 300 steps: {train(model, steps=300, rate=0.05):.3f}")
+flow.close()
+
+# %% [markdown]
 # **Look.** Press *Play* under *vanishing sigmoid*, then change one choice at a time until every layer is flowing, and
 # see in *dead ReLU* at which step the last layer dies.
 

@@ -14,7 +14,8 @@ import pytest
 from autograder.errors import BadInput
 from gradwright.widgets import controls, descent, gradient_flow
 from gradwright.widgets.descent import ACTIVATIONS, EDGES, STEPS, Run, Setting
-from gradwright.widgets.flow import figures, listed, state
+from gradwright.widgets.flow import LIMITS
+from gradwright.widgets.flowing import Flow, figures, listed
 
 PLAIN = Setting(3, "tanh", "Xavier", False, False, 0.1)
 
@@ -82,7 +83,7 @@ def test_every_gradient_other_than_zero_is_counted_once() -> None:
     ],
 )
 def test_a_norm_is_marked(norm: float, word: str) -> None:
-    assert state(norm) == word
+    assert Flow(["output"], [0], 1, [[norm]], [], (-12, 4), LIMITS).states == [word]
 
 
 def test_a_norm_is_written_in_few_figures() -> None:
