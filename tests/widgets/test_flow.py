@@ -87,8 +87,8 @@ def test_a_norm_is_marked(norm: float, word: str) -> None:
 
 
 def test_a_norm_is_written_in_few_figures() -> None:
-    assert list(map(figures, (0.0, 0.001234, 12.345, 6.84e-6, 2.5e12, math.inf))) == [
-        "0", "0.00123", "12.3", "6.8·10⁻⁶", "2.5·10¹²", "not finite",
+    assert list(map(figures, (0.0, 0.001234, 12.345, 1234.5, 6.84e-6, 2.5e12, math.inf))) == [
+        "0", "0.00123", "12.3", "1234", "6.8·10⁻⁶", "2.5·10¹²", "not finite",
     ]  # fmt: skip
 
 

@@ -28,7 +28,7 @@ LEVEL = "level"
 SIGNS = {
     LEVEL: ("●", "done"),
     "vanishing": ("▼", "touched"),
-    "exploding": ("▲", "current"),
+    "exploding": ("▲", Look("#E69F00", "seam", "black", 1.0)),
     "saturated": ("■", Look("#F2B48C", "seam", "black", 1.0)),
 }
 LOWEST, HIGHEST = -12.0, 8.0

@@ -85,7 +85,7 @@ def figures(norm: float, digits: int = 3) -> str:
     if not math.isfinite(norm):
         return "not finite"
     if norm == 0 or 1e-3 <= norm < 1e4:
-        return f"{norm:.{digits}g}"
+        return f"{norm:.{digits}g}" if norm < 10**digits else f"{norm:.0f}"
     number, _, power = f"{norm:.1e}".partition("e")
     return f"{number}·{ten_to(int(power))}"
 
