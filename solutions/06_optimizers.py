@@ -653,7 +653,7 @@ check("optimizers-unpack", unpack_state)
 # One thing in it is worth a look. A rule like `adam_step` walks a dozen times over arrays of the size of a layer, and a
 # large array leaves the processor's cache between two walks. Since every rule works element by element, the machine
 # hands it *pieces* of 65,536 numbers, which stay in the cache for all of the dozen. On a layer of 2048 × 2048 that
-# saves a quarter of the time, and the rules stay as readable as you wrote them.
+# saves a third of the time, and the rules stay as readable as you wrote them.
 
 
 # %% given="optimizer"

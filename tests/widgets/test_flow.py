@@ -15,7 +15,8 @@ from autograder.errors import BadInput
 from gradwright.widgets import controls, descent, gradient_flow
 from gradwright.widgets.descent import ACTIVATIONS, EDGES, STEPS, Run, Setting
 from gradwright.widgets.flow import LIMITS
-from gradwright.widgets.flowing import Flow, figures, listed
+from gradwright.widgets.flowing import Flow, listed
+from gradwright.widgets.powers import figures
 
 PLAIN = Setting(3, "tanh", "Xavier", False, False, 0.1)
 

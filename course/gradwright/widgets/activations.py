@@ -12,9 +12,10 @@ import numpy as np
 
 from .controls import Choice, Count, Slider
 from .descent import EDGES, counted
-from .flowing import figures, listed, ten_to
+from .flowing import listed
 from .frame import Frame
 from .pictures import Drawing, Look
+from .powers import Powers, figures, ten_to
 from .shapes import minus
 from .stack import BATCH_NORM, INITIALISATIONS, KINDS, LAYER_NORM, NONE, WIDTH, Layer, Stack, stack_of
 
@@ -31,7 +32,6 @@ SIGNS = {
     "exploding": ("▲", Look("#E69F00", "seam", "black", 1.0)),
     "saturated": ("■", Look("#F2B48C", "seam", "black", 1.0)),
 }
-LOWEST, HIGHEST = -12.0, 8.0
 # Of the activations' histograms.
 VALUES = np.linspace(-3.0, 3.0, 49)
 
@@ -156,46 +156,35 @@ class Curves:
     drawing: Drawing
     scene: Scene
 
-    left: ClassVar[float] = 46.0
-    right: ClassVar[float] = 288.0
-    top: ClassVar[float] = 112.0
-    bottom: ClassVar[float] = 384.0
+    axis: ClassVar = Powers(-12, 8, 4, left=46.0, right=288.0, top=112.0, bottom=384.0)
     styles: ClassVar = {
         ACTIVATIONS: {"ink": "blue", "width": 3},
         GRADIENTS: {"ink": "orange", "width": 2.5, "dashed": True},
     }
 
     def x(self, layer: int) -> float:
-        return self.left + 8 + (self.right - self.left - 8) * layer / (len(self.scene.layers) - 1)
-
-    def y(self, one: float) -> float:
-        """What is beyond the scale is at its end."""
-        tens = LOWEST if one == 0 else min(max(math.log10(one), LOWEST), HIGHEST)
-        return self.bottom - (self.bottom - self.top) * (tens - LOWEST) / (HIGHEST - LOWEST)
+        left = self.axis.left + 8
+        return left + (self.axis.right - left) * layer / (len(self.scene.layers) - 1)
 
     def draw(self) -> None:
-        self.drawing.words(0, self.top - 18, "Size (root mean square) through depth", bold=True)
-        corner = [(self.left, self.top), (self.left, self.bottom), (self.right, self.bottom)]
-        self.drawing.line(corner, "line", 1)
-        for tens in range(int(LOWEST), int(HIGHEST) + 1, 4):
-            y = self.y(10.0**tens)
-            self.drawing.line([(self.left - 4, y), (self.left, y)], "line", 1)
-            self.drawing.words(self.left - 8, y + 4, ten_to(tens), "soft", 11, "end")
+        left, bottom = self.axis.left, self.axis.bottom
+        self.drawing.words(0, self.axis.top - 18, "Size (root mean square) through depth", bold=True)
+        self.axis.draw(self.drawing)
         for edge in (FALLEN, RISEN):
-            self.drawing.line([(self.left, self.y(edge)), (self.right, self.y(edge))], "warn", 1, dashed=True)
+            self.axis.limit(self.drawing, edge)
         depth = len(self.scene.layers)
         for layer in sorted({0, depth // 2 - 1, depth - 1}):
-            self.drawing.words(self.x(layer), self.bottom + 17, f"{layer + 1}", "soft", 11, "middle")
-        self.drawing.words(self.left - 8, self.bottom + 17, "layer", "soft", 11, "end")
+            self.drawing.words(self.x(layer), bottom + 17, f"{layer + 1}", "soft", 11, "middle")
+        self.drawing.words(left - 8, bottom + 17, "layer", "soft", 11, "end")
         for row, (what, style) in enumerate(self.styles.items()):
             self.draw_curve(self.scene.sizes[what], style)
-            y = self.bottom + 40 + 20 * row
-            self.drawing.line([(self.left, y), (self.left + 24, y)], **style)
+            y = bottom + 40 + 20 * row
+            self.drawing.line([(left, y), (left + 24, y)], **style)
             way = "→ activations, forward" if what == ACTIVATIONS else "← gradients, on the way back"
-            self.drawing.words(self.left + 30, y + 4, way, "soft", 12)
+            self.drawing.words(left + 30, y + 4, way, "soft", 12)
 
     def draw_curve(self, sizes: Sequence[float], style: dict[str, object]) -> None:
-        points = [(self.x(n), self.y(one)) for n, one in enumerate(sizes) if math.isfinite(one)]
+        points = [(self.x(n), self.axis.y(one)) for n, one in enumerate(sizes) if math.isfinite(one)]
         if len(points) > 1:
             self.drawing.line(points, **style)
 
@@ -215,7 +204,7 @@ class Rows:
 
     @property
     def high(self) -> float:
-        return min(34.0, max(18.0, (Curves.bottom - self.top) / len(self.scene.layers)))
+        return min(34.0, max(18.0, (Curves.axis.bottom - self.top) / len(self.scene.layers)))
 
     @property
     def bottom(self) -> float:

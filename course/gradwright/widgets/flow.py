@@ -10,9 +10,10 @@ from typing import ClassVar
 
 from .controls import Choice, Count, Run
 from .descent import ACTIVATIONS, EDGES, INITIALISATIONS, STEPS, WIDTH, Record, Setting, run_of
-from .flowing import Flow, draw_flow, figures
+from .flowing import Flow, draw_flow
 from .frame import Frame
 from .pictures import Drawing
+from .powers import figures
 
 __all__ = ["GradientFlow"]
 

@@ -12,16 +12,15 @@ from typing import ClassVar
 import numpy as np
 
 from .pictures import Drawing
+from .powers import Powers, figures, ten_to
 
-__all__ = ["LONGEST", "Flow", "draw_flow", "figures", "listed", "ten_to"]
+__all__ = ["LONGEST", "Flow", "draw_flow", "listed"]
 
 FLOWING, VANISHING, EXPLODING, DEAD = "flowing", "vanishing", "exploding", "dead"
 # By state: its sign, and the look of the bars, so that nothing hangs on the colour.
 SIGNS = {FLOWING: ("●", "done"), VANISHING: ("▼", "touched"), EXPLODING: ("▲", "current"), DEAD: ("✕", "wrong")}
-LOWEST, HIGHEST = -12.0, 6.0
 # Letters of a layer's name: with more than NARROW of them its column is made wider, and LONGEST have room then.
 NARROW, LONGEST = 9, 14
-RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 @dataclass(frozen=True)
@@ -76,20 +75,6 @@ def listed(layers: Sequence[int], names: Sequence[str]) -> str:
     return ", ".join(names[run[0]] + (f" to {names[run[-1]]}" if len(run) > 1 else "") for run in runs)
 
 
-def ten_to(power: int) -> str:
-    return f"10{str(power).translate(RAISED)}" if power else "1"
-
-
-def figures(norm: float, digits: int = 3) -> str:
-    """A norm in so many figures; very small and large ones in two, with a power of ten."""
-    if not math.isfinite(norm):
-        return "not finite"
-    if norm == 0 or 1e-3 <= norm < 1e4:
-        return f"{norm:.{digits}g}" if norm < 10**digits else f"{norm:.0f}"
-    number, _, power = f"{norm:.1e}".partition("e")
-    return f"{number}·{ten_to(int(power))}"
-
-
 def spacing(steps: int) -> int:
     """How many steps lie between two marks on the axis: 1, 2 or 5 times a power of ten, for five marks or so."""
     rough = max(steps / 5, 1)
@@ -104,7 +89,7 @@ def draw_flow(drawing: Drawing, flow: Flow, progress: str, note: str = "") -> No
     drawing.words(0, 58, note, "soft", 12)
     Curves(drawing, flow).draw()
     Rows(drawing, flow).draw()
-    drawing.height = max(drawing.height, Curves.bottom + 66)
+    drawing.height = max(drawing.height, Curves.axis.bottom + 66)
 
 
 @dataclass(frozen=True)
@@ -114,41 +99,24 @@ class Curves:
     drawing: Drawing
     flow: Flow
 
-    left: ClassVar[float] = 46.0
-    right: ClassVar[float] = 318.0
-    top: ClassVar[float] = 104.0
-    bottom: ClassVar[float] = 384.0
+    axis: ClassVar = Powers(-12, 6, 2, left=46.0, right=318.0, top=104.0, bottom=384.0)
 
     def x(self, step: int) -> float:
-        return self.left + (self.right - self.left) * step / max(self.flow.steps - 1, 1)
-
-    def y(self, norm: float) -> float:
-        """Norms beyond the scale are at its end: 0 is at the lower one."""
-        tens = LOWEST if norm == 0 else min(max(math.log10(norm), LOWEST), HIGHEST)
-        return self.bottom - (self.bottom - self.top) * (tens - LOWEST) / (HIGHEST - LOWEST)
+        return self.axis.left + (self.axis.right - self.axis.left) * step / max(self.flow.steps - 1, 1)
 
     def draw(self) -> None:
-        self.drawing.words(0, self.top - 18, "Gradient norm of each layer over steps", bold=True)
-        self.draw_axes()
+        self.drawing.words(0, self.axis.top - 18, "Gradient norm of each layer over steps", bold=True)
+        self.axis.draw(self.drawing, zero=True)
+        for step in range(0, self.flow.steps, spacing(self.flow.steps)):
+            self.drawing.words(self.x(step), self.axis.bottom + 17, str(step), "soft", 11, "middle")
+        self.drawing.words(self.axis.right, self.axis.bottom + 17, "step", "soft", 11, "end")
         limits = zip(self.flow.limits, ("▼ vanishing below", "▲ exploding above"), (13, -5), strict=True)
         for norm, words, shift in limits:
-            self.drawing.line([(self.left, self.y(norm)), (self.right, self.y(norm))], "warn", 1, dashed=True)
-            self.drawing.words(self.right, self.y(norm) + shift, words, "soft", 11, "end")
+            y = self.axis.limit(self.drawing, norm)
+            self.drawing.words(self.axis.right, y + shift, words, "soft", 11, "end")
         for layer in (*range(1, self.flow.last), 0, self.flow.last):
             self.draw_layer(layer)
         self.draw_key()
-
-    def draw_axes(self) -> None:
-        corner = [(self.left, self.top), (self.left, self.bottom), (self.right, self.bottom)]
-        self.drawing.line(corner, "line", 1)
-        for tens in range(int(LOWEST), int(HIGHEST) + 1, 2):
-            y = self.y(10.0**tens)
-            self.drawing.line([(self.left - 4, y), (self.left, y)], "line", 1)
-            label = "0" if tens == LOWEST else ten_to(tens)
-            self.drawing.words(self.left - 8, y + 4, label, "soft", 11, "end")
-        for step in range(0, self.flow.steps, spacing(self.flow.steps)):
-            self.drawing.words(self.x(step), self.bottom + 17, str(step), "soft", 11, "middle")
-        self.drawing.words(self.right, self.bottom + 17, "step", "soft", 11, "end")
 
     def style(self, layer: int) -> dict[str, object]:
         if layer == self.flow.last:
@@ -159,7 +127,7 @@ class Curves:
         """A line as far as the norm is a number, and a dot at its end."""
         norms = [norms[layer] for norms in self.flow.norms]
         steps = zip(self.flow.at, norms, strict=True)
-        points = [(self.x(step), self.y(norm)) for step, norm in steps if math.isfinite(norm)]
+        points = [(self.x(step), self.axis.y(norm)) for step, norm in steps if math.isfinite(norm)]
         if not points:
             return
         self.drawing.line(points, **self.style(layer))
@@ -168,7 +136,7 @@ class Curves:
             self.drawing.box(x - 4, y - 4, 8, 8, "", "done" if layer == 0 else "current")
 
     def draw_key(self) -> None:
-        y, x = self.bottom + 42, self.left
+        y, x = self.axis.bottom + 42, self.axis.left
         first, last = self.flow.names[0], self.flow.names[-1]
         for layer, words, room in ((0, first, 88), (1, "between", 92), (self.flow.last, last, 0)):
             if words == "between" and self.flow.last < 2:
@@ -200,7 +168,7 @@ class Rows:
 
     @property
     def high(self) -> float:
-        return min(40.0, max(17.0, (Curves.bottom - self.top) / len(self.flow.names)))
+        return min(40.0, max(17.0, (Curves.axis.bottom - self.top) / len(self.flow.names)))
 
     @property
     def bottom(self) -> float:

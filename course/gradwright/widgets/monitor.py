@@ -9,8 +9,9 @@ from typing import Any
 
 from autograder.errors import BadInput
 
-from .flowing import LONGEST, Flow, draw_flow, figures
+from .flowing import LONGEST, Flow, draw_flow
 from .pictures import Drawing
+from .powers import figures
 
 __all__ = ["FlowMonitor"]
 
