@@ -929,10 +929,11 @@ def clip_grad_norm_(
     norm = p_norm([p_norm(g.array, norm_type) for g in grads], norm_type)
     if error_if_nonfinite and not math.isfinite(norm):
         raise RuntimeError(f"the norm of the gradients is {norm}, so they cannot be clipped: find out where it began")
-    factor = max_norm / (norm + 1e-6)
+    factor = float(max_norm) / (norm + 1e-6)
     if not factor >= 1:  # below 1, or nan
-        for g in grads:
-            g.mul_(factor)
+        for g in grads:  # as g.mul_(factor) does, without its questions
+            np.multiply(g.array, factor, out=g.array)
+            g.storage.version += 1
     return grads[0].new(np.asarray(norm, grads[0].dtype))
     ### END SOLUTION
 

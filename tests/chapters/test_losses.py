@@ -263,3 +263,12 @@ def test_probabilities_in_another_dtype_are_promoted():
 
 def test_the_largest_size_may_be_asked_for_by_its_name():
     assert nn.utils.clip_grad_norm_(leaf_with_grad(), 100.0, "inf").item() == 4.0
+
+
+def test_clipping_is_seen_by_a_graph_that_has_saved_the_gradient():
+    p = leaf_with_grad()
+    x = tensor([1.0, 1.0], requires_grad=True)
+    product = x * p.grad
+    nn.utils.clip_grad_norm_(p, 1.0)
+    with pytest.raises(RuntimeError, match="changed in place"):
+        product.sum().backward()
