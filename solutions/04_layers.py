@@ -27,7 +27,7 @@ import matplotlib.pyplot as plt
 
 import gradwright
 from autograder import check
-from gradwright.widgets import gradient_flow
+from gradwright.widgets import activation_statistics, flow_monitor, gradient_flow
 
 gradwright.chapter(4)
 
@@ -429,7 +429,9 @@ class Members(Registry):
     def add_module(self, name: str, module: Registry | None) -> None:
         self.refuse_name(name, "_modules")
         if module is not None and not isinstance(module, Registry):
-            raise TypeError(f"{name} is a {type(module).__name__}: add_module takes a Module or None")
+            what = f"the class {module.__name__}" if isinstance(module, type) else f"of type {type(module).__name__}"
+            how = f"write {module.__name__}()" if isinstance(module, type) else "add_module takes a Module or None"
+            raise TypeError(f"part {name} is {what}: {how}")
         self._modules[name] = module
 
     register_module = add_module
@@ -522,6 +524,13 @@ class Stateful(Members):
         raises  RuntimeError that says all that is wrong; nothing is copied then
         """
         own = state_of(self)
+        if not isinstance(state_dict, Mapping):
+            raise TypeError(
+                f"a state dict is a dictionary of tensors by name, and this is a {type(state_dict).__name__}"
+            )
+        for name, t in state_dict.items():
+            if not isinstance(t, Tensor):
+                raise TypeError(f"{name} is of type {type(t).__name__} in the state dict: make it a tensor first")
         given = {name: t.shape for name, t in state_dict.items()}
         missing, unexpected, unlike = mismatches({name: t.shape for name, t in own.items()}, given)
         wrong = [f"{name} has shape {given[name]} in the state dict and {own[name].shape} here" for name in unlike]
@@ -539,6 +548,8 @@ class Stateful(Members):
 
     def to(self, dtype: Any) -> Self:
         """All floats in another dtype. Parameters stay the same objects, so an optimizer keeps hold of them."""
+        if isinstance(dtype, str):
+            raise TypeError(f"Module.to takes a dtype, such as float64, and got {dtype!r}: there are no devices here")
         dtype = np.dtype(dtype)
         if dtype.kind != "f":
             raise TypeError(f"a module's numbers are floats: it cannot be converted to {dtype}")
@@ -621,8 +632,10 @@ class Module(Stateful):
 
     def train(self, mode: bool = True) -> Self:
         """Behave as in training: here and in all modules below."""
+        if not isinstance(mode, bool):
+            raise ValueError(f"train takes True or False, and got {mode!r}")
         for module in self.modules():
-            module.training = bool(mode)
+            module.training = mode
         return self
 
     def eval(self) -> Self:
@@ -973,12 +986,36 @@ def fill(t: Tensor, array: Any) -> Tensor:
 
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
     """Random numbers, spread evenly between a and b."""
+    refuse_whole_numbers("uniform_", tensor)
+    if not a <= b:
+        raise ValueError(f"uniform_ from {a} to {b}: the first must not be above the second")
     return fill(tensor, rand(tensor.shape, dtype=tensor.dtype, generator=stream(generator)) * (b - a) + a)
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
     """Random numbers of a normal distribution."""
+    refuse_whole_numbers("normal_", tensor)
+    if not std >= 0:
+        raise ValueError(f"normal_ with std={std}: a standard deviation is not below 0")
     return fill(tensor, randn(tensor.shape, dtype=tensor.dtype, generator=stream(generator)) * std + mean)
+
+
+def refuse_others(name: str, *tensors: Any) -> None:
+    """TypeError for anything but a tensor, or None."""
+    for t in tensors:
+        if t is not None and not isinstance(t, Tensor):
+            raise TypeError(f"{name} takes tensors and got {type(t).__name__}: use tensor(...)")
+
+
+def refuse_whole_numbers(name: str, t: Tensor) -> None:
+    if t.dtype.kind != "f":
+        raise TypeError(f"{name} takes floats, and got a tensor of {t.dtype}: convert it with float()")
+
+
+def refuse_sizes(**sizes: Any) -> None:
+    for name, size in sizes.items():
+        if not isinstance(size, int | np.integer) or isinstance(size, bool) or size < 0:
+            raise ValueError(f"{name}={size!r} is no size: give a whole number from 0 on")
 
 
 def stream(generator: Any) -> Any:
@@ -1000,12 +1037,16 @@ def ones_(tensor: Tensor) -> Tensor:
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
     """For layers in front of a tanh or sigmoid: activations and gradients both keep about their size."""
-    bound = math.sqrt(3) * preserving_std(tensor.shape, gain, "fan_average")
+    bound = math.sqrt(3) * xavier_std(tensor.shape, gain)
     return uniform_(tensor, -bound, bound, generator)
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
-    return normal_(tensor, 0, preserving_std(tensor.shape, gain, "fan_average"), generator)
+    return normal_(tensor, 0, xavier_std(tensor.shape, gain), generator)
+
+
+def xavier_std(shape: tuple[int, ...], gain: float) -> float:
+    return 0.0 if 0 in shape else preserving_std(shape, gain, "fan_average")  # nothing to fill, and no fan
 
 
 def kaiming_uniform_(
@@ -1028,7 +1069,7 @@ def kaiming_normal_(
 def kaiming_std(shape: tuple[int, ...], a: float, mode: str, nonlinearity: str) -> float:
     if mode not in ("fan_in", "fan_out"):
         raise ValueError(f'mode={mode!r} is not offered: use "fan_in" or "fan_out"')
-    return preserving_std(shape, calculate_gain(nonlinearity, a), mode)
+    return 0.0 if 0 in shape else preserving_std(shape, calculate_gain(nonlinearity, a), mode)
 
 
 # %% [markdown]
@@ -1075,6 +1116,7 @@ class Affine(Operation, of=affine):
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """input @ weight.T + bias, for an input of shape (..., in) and a weight of shape (out, in)."""
+    refuse_others("linear", input, weight, bias)
     if weight.ndim != 2 or not input.ndim or input.shape[-1] != weight.shape[1]:
         raise ValueError(
             f"linear: the last axis of the input, {input.shape}, is not as long as that of the weight, {weight.shape}"
@@ -1086,6 +1128,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 def refuse_dtypes(name: str, input: Tensor, *others: Tensor | None) -> None:
     """A layer mixes no dtypes: a float64 input would make all that follows float64, at twice the memory."""
+    refuse_others(name, input, *others)
     for other in others:
         if other is not None and other.dtype is not input.dtype:
             raise TypeError(f"{name}: the input holds {input.dtype} and a parameter {other.dtype}: convert one of them")
@@ -1093,6 +1136,7 @@ def refuse_dtypes(name: str, input: Tensor, *others: Tensor | None) -> None:
 
 def at_width(name: str, input: Tensor, *others: Tensor | None) -> Tensor:
     """The input of a norm, which works in float32: beside parameters of float32 an input of float16 is widened."""
+    refuse_others(name, input, *others)
     given = [t for t in others if t is not None]
     if given and input.dtype == plain.float16 and all(t.dtype == plain.float32 for t in given):
         input = input.float()
@@ -1124,6 +1168,7 @@ class Linear(Module):
         """bias  whether there is one; self.bias is None where there is not, and then it is registered as None"""
         ### BEGIN SOLUTION
         super().__init__()
+        refuse_sizes(in_features=in_features, out_features=out_features)
         self.in_features, self.out_features = in_features, out_features
         bound = 1 / math.sqrt(in_features) if in_features else 0
         self.weight = Parameter(uniform_(zeros(out_features, in_features, dtype=dtype), -bound, bound))
@@ -1248,6 +1293,15 @@ for label, factor in {"default": None, "Kaiming": 1.0, "1.5 times Kaiming": 1.5}
 # by $\sqrt{1/6}$ from what is right in front of a relu; twenty times in a row, that is a gradient of nearly nothing. In
 # a network of three layers you would never notice.
 #
+# **Look.** The same stack again, layer by layer, with digits going in. Begin with *relu, PyTorch's default* and move
+# *times* until both curves are level: at which factor is that, and is it the one that the gains promise? Then let
+# *sigmoid, Xavier* show you how sound activations can look while no gradient arrives, and *tanh, saturated* how a
+# histogram looks when every unit has made up its mind. The last preset is what the section after next is about.
+
+# %% widget="activation-statistics"
+activation_statistics(preset="relu, PyTorch's default")
+
+# %% [markdown]
 # ## Dropout
 #
 # **Idea.** In training, set each element to 0 with probability $p$, so that no unit can rely on any other. In use, drop
@@ -1287,6 +1341,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, generator: Any
         raise ValueError(f"p={p} is no probability: give a number from 0 to 1")
     if not training or p == 0:
         return input
+    refuse_whole_numbers("dropout", input)
     scale = 1 / (1 - p) if p < 1 else 0
     drawn = rand(input.shape, dtype=input.dtype, generator=stream(generator))
     return input * ((drawn >= p).to(input.dtype) * scale)
@@ -1378,8 +1433,8 @@ panels[0].set_ylabel("examples")
 
 # %% given="mean"
 def mean_along(x: np.ndarray, dims: tuple[int, ...]) -> np.ndarray:
-    """The mean along axes, which are kept."""
-    return sum_along(x, dims) / plain.prod([x.shape[d] for d in dims])
+    """The mean along axes, which are kept. An axis of size 0 has the sum 0, and no mean worth a warning."""
+    return sum_along(x, dims) / (plain.prod([x.shape[d] for d in dims]) or 1)
 
 
 # %% [markdown]
@@ -1559,13 +1614,13 @@ def rms_norm(
 
 
 def normalize_last(name: str, input: Tensor, shape: Any, weight: Any, bias: Any, eps: float, centred: bool) -> Tensor:
-    shape = tuple(shape)
+    shape = as_shape(shape)
+    input = at_width(name, input, weight, bias)
     if not shape or input.shape[-len(shape) :] != shape:
         raise ValueError(f"{name} over the last axes {shape} does not fit an input of shape {input.shape}")
     for member in (weight, bias):
         if member is not None and member.shape != shape:
             raise ValueError(f"{name} over {shape}: weight and bias need this shape too, and one has {member.shape}")
-    input = at_width(name, input, weight, bias)
     dims = tuple(range(input.ndim - len(shape), input.ndim))
     return input.apply(normalize, input, weight, bias, dims=dims, eps=eps, centred=centred, shape=shape)
 
@@ -1602,7 +1657,10 @@ class LayerNorm(Module):
 
 
 def as_shape(size: int | Iterable[int]) -> tuple[int, ...]:
-    return (size,) if isinstance(size, int) else tuple(size)
+    sizes = tuple(size) if isinstance(size, Iterable) else (size,)
+    for one in sizes:
+        refuse_sizes(normalized_shape=one)
+    return sizes
 
 
 class RMSNorm(Module):
@@ -1676,10 +1734,11 @@ def batch_statistics(
     """
     ### BEGIN SOLUTION
     dims = (0, *range(2, x.ndim))
-    count = x.size // x.shape[1]
+    count = math.prod(x.shape[d] for d in dims)
     if count < 2:
         raise ValueError(
-            f"a batch of shape {x.shape} has {count} value for a channel, which has no variance: use eval()"
+            f"a batch of shape {x.shape} has fewer than two values for a channel, and so no variance: "
+            f"give more examples, or use eval() where there are running statistics"
         )
     mean = np.add.reduce(x, dims) / count
     centred = x - mean.reshape(-1, *[1] * (x.ndim - 2))
@@ -1725,9 +1784,9 @@ def batch_norm(
               place; else with the running ones
     raises    ValueError for a batch with one value for a channel, in training
     """
+    input = at_width("batch_norm", input, running_mean, running_var, weight, bias)
     if input.ndim < 2:
         raise ValueError(f"batch_norm takes an input of shape (examples, channels, ...) and got {input.shape}")
-    input = at_width("batch_norm", input, running_mean, running_var, weight, bias)
     refuse_channels(input, running_mean, running_var, weight, bias)
     if not training and (running_mean is None or running_var is None):
         raise ValueError("batch_norm without running statistics is for training only: give training=True")
@@ -1781,6 +1840,7 @@ class BatchNorm(Module):
         dtype: Any = plain.float32,
     ):
         super().__init__()
+        refuse_sizes(num_features=num_features)
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
         tracked = track_running_stats
@@ -1798,6 +1858,7 @@ class BatchNorm(Module):
             zeros_(self.num_batches_tracked)
 
     def forward(self, input: Tensor) -> Tensor:
+        refuse_others(type(self).__name__, input)
         if input.ndim not in self.axes:
             wanted = " or ".join(map(str, self.axes))
             raise ValueError(f"{type(self).__name__} takes {wanted} axes and got an input of shape {input.shape}")
@@ -1955,6 +2016,7 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None) -> 
 
     raises  TypeError for ids that are no whole numbers, IndexError for an id without a row
     """
+    refuse_others("embedding", input, weight)
     if weight.ndim != 2:
         raise ValueError(f"embedding takes a table of shape (ids, width) and got {weight.shape}")
     ids = operations.refuse_outside("embedding", input, len(weight))
@@ -1978,6 +2040,7 @@ class Embedding(Module):
         self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, *, dtype: Any = plain.float32
     ):
         super().__init__()
+        refuse_sizes(num_embeddings=num_embeddings, embedding_dim=embedding_dim)
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         self.padding_idx = row_of(padding_idx, num_embeddings)
         self.weight = Parameter(normal_(zeros(num_embeddings, embedding_dim, dtype=dtype)))
@@ -1987,6 +2050,9 @@ class Embedding(Module):
     @classmethod
     def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None) -> Self:
         """A layer around a table that is there already. freeze: no gradient arrives at it."""
+        refuse_others("from_pretrained", embeddings)
+        if embeddings.ndim != 2:
+            raise ValueError(f"from_pretrained takes a table of shape (ids, width) and got {embeddings.shape}")
         layer = cls(*embeddings.shape, padding_idx=padding_idx, dtype=embeddings.dtype)
         layer.weight = Parameter(embeddings, requires_grad=not freeze)
         return layer
@@ -2323,6 +2389,7 @@ class GradientFlow:
     gradient_norms   the norm of the gradient at the layer's output; nan for a step that had no backward
     histograms       how many of its elements are as large as `edges` says, from one power of two up to the next; what
                      is smaller or larger than all of them is in the first or the last place, and 0, inf and nan in none
+    watchers         functions that are called with False when a step is complete, and with True at the end
 
     with GradientFlow(model) as flow: train. It changes no number, and no hook is left after the block or close().
     """
@@ -2335,6 +2402,7 @@ class GradientFlow:
         for name, module in leaves(model):
             self.handles.append(module.register_forward_hook(self.watch_output(name)))
             self.handles.append(module.register_full_backward_hook(self.watch_gradient(name)))
+        self.watchers: list[Callable[[bool], None]] = []
         self.clear()
 
     def clear(self) -> None:
@@ -2346,6 +2414,7 @@ class GradientFlow:
 
     def begin(self, module: Module, args: tuple) -> None:
         if autodiff.is_grad_enabled():
+            self.tell(ended=False)
             self.steps += 1
             for name in self.names:
                 self.activations[name].append(Activations(math.nan, math.nan, math.nan))
@@ -2379,6 +2448,12 @@ class GradientFlow:
         for handle in self.handles:
             handle.remove()
         self.handles = []
+        self.tell(ended=True)
+        self.watchers.clear()
+
+    def tell(self, ended: bool) -> None:
+        for watcher in self.watchers:
+            watcher(ended)
 
     def __enter__(self) -> Self:
         return self
@@ -2505,6 +2580,22 @@ for kind, flow in flows.items():
 # %% [markdown]
 # Around a half is healthy. A layer at 100 % is dead, and everything in front of it with it.
 #
+# You need not wait for the end. `flow_monitor(flow)` draws what a recorder has seen so far, and draws it anew while the
+# training goes on. It hangs on the recorder and not on the model, so it works for every model of yours, from here to
+# the last chapter. Run the first cell, then the second, and watch the picture of the first move. After a while the
+# norms of all layers fall, and yet none is vanishing: what falls with them, and how would the lines look if one were?
+
+# %%
+gradwright.manual_seed(0)
+model = network("residual")
+flow = GradientFlow(model)
+flow_monitor(flow)
+
+# %%
+print(f"loss after 300 steps: {train(model, steps=300, rate=0.05):.3f}")
+flow.close()
+
+# %% [markdown]
 # **Look.** Press *Play* under *vanishing sigmoid*, then change one choice at a time until every layer is flowing, and
 # see in *dead ReLU* at which step the last layer dies.
 

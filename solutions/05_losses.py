@@ -45,7 +45,7 @@ import numpy as np
 from gradwright.chapters import autodiff
 from gradwright.chapters import tensor as plain
 from gradwright.chapters.autodiff import Mode, Operation
-from gradwright.chapters.layers import Module
+from gradwright.chapters.layers import Module, refuse_dtypes, refuse_others, refuse_whole_numbers
 from gradwright.chapters.operations import Tensor
 
 # %% [markdown]
@@ -412,11 +412,9 @@ def cross_entropy(
     label_smoothing  from 0 to 1, how much of the target is shared out among all classes
     raises           ValueError for shapes that do not fit or an unknown reduction, IndexError for an id of no class
     """
-    if input.ndim == 0:
-        raise ValueError("cross_entropy needs an axis of classes, and its input has no axes")
+    check_arguments("cross_entropy", input, target, weight, reduction, label_smoothing)
     axis = min(1, input.ndim - 1)
     classes = input.shape[axis]
-    check_arguments(input, weight, classes, reduction, label_smoothing)
     if target.dtype.kind == "f":
         return with_probabilities(input, target, weight, ignore_index, reduction, label_smoothing)
     places = input.shape[:axis] + input.shape[axis + 1 :]
@@ -433,23 +431,31 @@ def with_probabilities(
 ) -> Tensor:
     """Targets that are probabilities. The mean is taken over all places, whatever the weights are, as in PyTorch."""
     if target.shape != input.shape:
-        raise ValueError(f"class probabilities of shape {target.shape} do not fit logits of shape {input.shape}")
+        wanted = f"probabilities need {input.shape} as the logits have, and class ids are whole numbers"
+        raise ValueError(f"the target holds floats, in shape {target.shape}: {wanted}")
     if ignore_index >= 0:
         raise ValueError(f"ignore_index={ignore_index} is for class ids, and the target holds probabilities")
-    rows, q = as_rows(input), as_rows(target)
+    dtype = plain.result_type(input, target)
+    rows, q = as_rows(input).to(dtype), as_rows(target).to(dtype)
     if smoothing:
         q = q * (1 - smoothing) + smoothing / rows.shape[1]
-    losses = input.apply(soft_cross_entropy, rows, (q if weight is None else q * weight).to(input.dtype))
+    losses = input.apply(soft_cross_entropy, rows, q if weight is None else q * weight)
     if reduction == "mean":
         return mean_of(losses, losses.numel())
     places = input.shape[:1] + input.shape[2:] if input.ndim > 1 else ()
     return reduced(losses.reshape(places), reduction)
 
 
-def check_arguments(input: Tensor, weight: Tensor | None, classes: int, reduction: str, smoothing: float) -> None:
+def check_arguments(
+    name: str, input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, smoothing: float
+) -> None:
     refuse_reduction(reduction)
-    if input.dtype.kind != "f":
-        raise TypeError(f"cross_entropy takes logits, which are floats, and its input holds {input.dtype}")
+    refuse_others(name, input, target, weight)
+    refuse_whole_numbers(name, input)
+    if input.ndim == 0:
+        raise ValueError(f"{name} needs an axis of classes, and its input has no axes")
+    refuse_dtypes(name, input, weight)
+    classes = input.shape[min(1, input.ndim - 1)]
     if weight is not None and weight.shape != (classes,):
         raise ValueError(f"the weight of {classes} classes has shape ({classes},), and this one {weight.shape}")
     if not 0 <= smoothing <= 1:
@@ -459,7 +465,7 @@ def check_arguments(input: Tensor, weight: Tensor | None, classes: int, reductio
 def class_ids(target: Tensor, places: tuple[int, ...], classes: int, ignore_index: int) -> tuple[np.ndarray, bool]:
     """The ids in one row, after a look whether they fit, and whether there are some and all of them count."""
     if target.dtype.kind not in "iu":
-        raise TypeError(f"the target holds {target.dtype}: class ids are whole numbers, probabilities are floats")
+        raise TypeError(f"the target holds {target.dtype}, and class ids are whole numbers")
     if target.shape != places:
         raise ValueError(f"the target has shape {target.shape}, and the logits have a row for each place of {places}")
     ids = target.array.reshape(-1)
@@ -510,10 +516,8 @@ def nll_loss(
 
     input    log-probabilities: shape (C,), (N, C) or (N, C, d1, ...); the other arguments are those of cross_entropy
     """
-    if input.ndim == 0:
-        raise ValueError("nll_loss needs an axis of classes, and its input has no axes")
+    check_arguments("nll_loss", input, target, weight, reduction, 0)
     axis = min(1, input.ndim - 1)
-    check_arguments(input, weight, input.shape[axis], reduction, 0)
     places = input.shape[:axis] + input.shape[axis + 1 :]
     ids, _ = class_ids(target, places, input.shape[axis], ignore_index)
     q, count = soft_targets(ids, input.shape[axis], None if weight is None else weight.array, ignore_index)
@@ -672,7 +676,8 @@ def huber_rule(x: np.ndarray, y: np.ndarray, delta: float) -> tuple:
 
 
 def kl_rule(x: np.ndarray, y: np.ndarray) -> tuple:
-    log_y = np.log(np.where(y > 0, y, 1))
+    with np.errstate(invalid="ignore"):  # below 0 there is no probability, and no logarithm
+        log_y = np.log(np.where(y == 0, 1, y))
     return y * log_y - y * x, -y, log_y + 1 - x
 
 
@@ -718,13 +723,14 @@ def l1_loss(input: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor
 
 def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0) -> Tensor:
     """d**2 / 2 for errors up to delta, delta * (|d| - delta / 2) beyond, reduced."""
-    if delta <= 0:
+    if not delta > 0:
         raise ValueError(f"delta={delta}: the bend of Huber's loss lies at a positive error")
     return of_pairs("huber_loss", huber_errors, input, target, reduction, delta=delta)
 
 
 def of_pairs(name: str, function: Callable, input: Tensor, target: Tensor, reduction: str, **options: Any) -> Tensor:
     refuse_reduction(reduction)
+    refuse_others(name, input, target)
     if input.shape != target.shape:
         shape = plain.broadcast_shapes(input.shape, target.shape)
         warnings.warn(
@@ -733,6 +739,8 @@ def of_pairs(name: str, function: Callable, input: Tensor, target: Tensor, reduc
             stacklevel=3,
         )
     dtype = plain.result_type(input, target)
+    if dtype.kind != "f":
+        raise TypeError(f"{name} compares floats, and both sides hold whole numbers or truth values: convert one")
     return reduced(input.apply(function, input.to(dtype), target.to(dtype), **options), reduction)
 
 
@@ -751,6 +759,12 @@ def binary_cross_entropy_with_logits(
     raises      ValueError for two shapes or an unknown reduction
     """
     refuse_reduction(reduction)
+    name = "binary_cross_entropy_with_logits"
+    refuse_others(name, input, target, weight, pos_weight)
+    refuse_whole_numbers(name, input)
+    for one in (weight, pos_weight):
+        if one is not None and plain.broadcast_shapes(input.shape, one.shape) != input.shape:
+            raise ValueError(f"a weight of shape {one.shape} is larger than logits of shape {input.shape}")
     if input.shape != target.shape:
         raise ValueError(f"logits of shape {input.shape} and truths of shape {target.shape}: give both one shape")
     factor = 1.0 if pos_weight is None else pos_weight.array.astype(input.dtype)
@@ -765,9 +779,11 @@ def kl_div(input: Tensor, target: Tensor, *, reduction: str = "mean", log_target
     reduction   "batchmean" divides the sum by the length of axis 0, "mean" by the number of elements, "sum", "none"
     """
     refuse_reduction(reduction, ("mean", "batchmean", "sum", "none"))
+    refuse_others("kl_div", input, target)
+    plain.broadcast_shapes(input.shape, target.shape)  # says it where they do not
     losses = input.apply(kl_log_errors if log_target else kl_errors, input, target)
     if reduction == "batchmean":
-        return losses.sum() / losses.shape[0]
+        return losses.sum() / (losses.shape[0] if losses.ndim else 1)
     return reduced(losses, reduction)
 
 
@@ -874,7 +890,9 @@ axes.set(xlim=(-2.2, 4.8), ylim=(-2.1, 2.1), aspect="equal")
 # %% given="p-norm"
 def p_norm(numbers: Any, p: float) -> float:
     """The p-norm of an array or of a list of numbers, as a Python float: 0 where there are none."""
-    x = np.asarray(numbers).reshape(-1)
+    if p == 0:
+        raise ValueError("there is no norm with p=0: give a number above 0, or math.inf")
+    x, p = np.asarray(numbers).reshape(-1), float(p)
     if p == 2:
         return math.sqrt(np.vdot(x, x))
     if p == math.inf:
@@ -911,10 +929,11 @@ def clip_grad_norm_(
     norm = p_norm([p_norm(g.array, norm_type) for g in grads], norm_type)
     if error_if_nonfinite and not math.isfinite(norm):
         raise RuntimeError(f"the norm of the gradients is {norm}, so they cannot be clipped: find out where it began")
-    factor = max_norm / (norm + 1e-6)
+    factor = float(max_norm) / (norm + 1e-6)
     if not factor >= 1:  # below 1, or nan
-        for g in grads:
-            g.mul_(factor)
+        for g in grads:  # as g.mul_(factor) does, without its questions
+            np.multiply(g.array, factor, out=g.array)
+            g.storage.version += 1
     return grads[0].new(np.asarray(norm, grads[0].dtype))
     ### END SOLUTION
 
@@ -1160,6 +1179,8 @@ class set_detect_anomaly:
     """Anomaly detection on or off, as `mode` says: from the call on, or for a with block."""
 
     def __init__(self, mode: bool):
+        if not isinstance(mode, bool):
+            raise TypeError(f"set_detect_anomaly takes True or False, and got {mode!r}")
         enabled, self.before = autodiff.state.now
         others = tuple([other for other in self.before if not isinstance(other, detect_anomaly)])
         autodiff.state.now = enabled, (*others, detect_anomaly()) if mode else others

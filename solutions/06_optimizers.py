@@ -41,6 +41,7 @@ gradwright.chapter(6)
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -304,7 +305,8 @@ def adam_step(
     ### BEGIN SOLUTION
     beta1, beta2 = betas
     root = math.sqrt(1 - beta2**step)
-    part = (1 - beta1) * g  # one array for all that is calculated on the way: fresh memory is slow
+    part = np.empty_like(g)  # one array for all that is calculated on the way: fresh memory is slow
+    np.multiply(g, 1 - beta1, out=part)
     m *= beta1
     m += part
     np.multiply(g, g, out=part)
@@ -651,7 +653,7 @@ check("optimizers-unpack", unpack_state)
 # One thing in it is worth a look. A rule like `adam_step` walks a dozen times over arrays of the size of a layer, and a
 # large array leaves the processor's cache between two walks. Since every rule works element by element, the machine
 # hands it *pieces* of 65,536 numbers, which stay in the cache for all of the dozen. On a layer of 2048 × 2048 that
-# saves a quarter of the time, and the rules stay as readable as you wrote them.
+# saves a third of the time, and the rules stay as readable as you wrote them.
 
 
 # %% given="optimizer"
@@ -675,11 +677,12 @@ class Optimizer:
         """params    tensors, or dictionaries with "params" and settings: groups
         defaults  every setting, with its value for groups that do not say
         """
-        if isinstance(params, plain.Strided):
-            raise TypeError("an optimizer takes a list of tensors or of groups, and got one tensor: put it in a list")
+        if isinstance(params, plain.Strided) or not isinstance(params, Iterable):
+            got = "one tensor: put it in a list" if isinstance(params, plain.Strided) else type(params).__name__
+            raise TypeError(f"an optimizer takes tensors or groups, such as model.parameters(), and got {got}")
         for name, value in defaults.items():
             refuse_setting(name, value)
-        self.defaults, self.param_groups = defaults, []
+        self.defaults, self.param_groups = {**defaults, "maximize": defaults.get("maximize", False)}, []
         self.state: dict[Tensor, dict[str, Any]] = defaultdict(dict)
         given = list(params)
         if not given:
@@ -689,10 +692,16 @@ class Optimizer:
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """One more group; what it does not say comes from the defaults."""
+        if not isinstance(param_group, dict) or "params" not in param_group:
+            raise TypeError(f'a group is a dictionary with "params", its tensors, and this is {param_group!r}')
         group = complete_group(param_group, self.defaults, self.param_groups)
+        self.refuse_group(group)
+        self.param_groups.append(group)
+
+    def refuse_group(self, group: dict[str, Any]) -> None:
+        """Raise for settings that cannot be."""
         for name, value in group.items():
             refuse_setting(name, value)
-        self.param_groups.append(group)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget all gradients; with set_to_none=False make them 0, in place."""
@@ -742,9 +751,20 @@ class Optimizer:
         return pack_state(self.param_groups, self.state)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over settings and memories that another optimizer has given. All of it is copied."""
+        """Take over settings and memories that another optimizer has given. All of it is copied.
+
+        raises  ValueError where they are those of another kind of optimizer or another model; then nothing is loaded
+        """
+        if not isinstance(state_dict, dict) or not {"state", "param_groups"} <= state_dict.keys():
+            raise ValueError('a state has "state" and "param_groups": hand over what state_dict() of an optimizer gave')
         groups, state = unpack_state(state_dict, self.param_groups)
         state = {p: fitted(memory, p) for p, memory in state.items()}
+        for group in groups:
+            kept = [name for name in self.memories({**self.defaults, **group}) if name]
+            wanted = {*self.defaults, *kept} if any(p in state for p in group["params"]) else {*self.defaults}
+            missing = wanted - group.keys() - {name for p in group["params"] for name in state.get(p, ())}
+            if missing:
+                raise ValueError(f"{min(missing)} is missing: is this the state of another kind of optimizer?")
         self.param_groups, self.state = groups, defaultdict(dict, state)
 
     def __repr__(self) -> str:
@@ -772,10 +792,14 @@ RANGES: dict[str, tuple[float, float]] = {
 
 
 def refuse_setting(name: str, value: Any) -> None:
-    low, high = RANGES.get(name, (-math.inf, math.inf))
-    for number in value if name == "betas" else (value,):
-        if name in RANGES and not low <= number < high:
-            raise ValueError(f"{name}={value} is not possible: it begins at {low} and stays below {high}")
+    if name not in RANGES:
+        return
+    low, high = RANGES[name]
+    numbers = value if name == "betas" and isinstance(value, Sequence) else (value,)
+    if len(numbers) != 1 + (name == "betas") or not all(isinstance(one, Real) for one in numbers):
+        raise TypeError(f"{name}={value!r} is not possible: give {'two numbers' if name == 'betas' else 'a number'}")
+    if not all(low <= one < high for one in numbers):
+        raise ValueError(f"{name}={value} is not possible: it begins at {low} and stays below {high}")
 
 
 # %% given="optimizers"
@@ -805,11 +829,10 @@ class SGD(Optimizer):
             },
         )
 
-    def add_param_group(self, param_group: dict[str, Any]) -> None:
-        setting = {**self.defaults, **param_group}
-        if setting["nesterov"] and (setting["momentum"] <= 0 or setting["dampening"] != 0):
+    def refuse_group(self, group: dict[str, Any]) -> None:
+        super().refuse_group(group)
+        if group["nesterov"] and (group["momentum"] <= 0 or group["dampening"] != 0):
             raise ValueError("nesterov=True needs a momentum above 0, and a dampening of 0")
-        super().add_param_group(param_group)
 
     def memories(self, group: dict[str, Any]) -> Sequence[str | None]:
         return ["momentum_buffer" if group["momentum"] else None]

@@ -512,6 +512,12 @@ class layers_loading:
             missing, unexpected, unlike = mismatches(own, given)
             return [n for n in own if n in missing or n in unlike], unexpected, unlike
 
+        def missing_counts_as_unlike(own, given):
+            """A name that the state dict does not have was also listed as one of another shape: only what both have can
+            be compared."""
+            missing, unexpected, unlike = mismatches(own, given)
+            return missing, unexpected, [n for n in own if n in missing or n in unlike]
+
         def sorted_by_name(own, given):
             """The names are sorted by the alphabet. Keep the order of the module and of the state dict, in which people
             read them."""
@@ -734,6 +740,19 @@ class layers_linear:
             def spread(self, *shape):
                 return uniform_(zeros(*shape, dtype=self.dtype), 0, self.bound())
 
+        class begins_as_large_as_1(LinearBase):
+            """The numbers begin between -1 and 1, however many inputs there are: the bound is one over the root of
+            in_features."""
+
+            def bound(self):
+                return 1
+
+        class begins_as_drawn(LinearBase):
+            """The numbers begin between 0 and 1, as rand draws them: uniform_ spreads them between two bounds."""
+
+            def spread(self, *shape):
+                return uniform_(zeros(*shape, dtype=self.dtype))
+
         class bound_by_outputs(LinearBase):
             """The bound was calculated from out_features. What keeps an output's size is the number of inputs that are
             added up in it: in_features."""
@@ -936,6 +955,11 @@ class layers_normalized:
             """The means were taken over all axes: take them along dims, and keep these."""
             every = tuple(range(grad.ndim))
             return (grad - normal * along(grad * normal, every) - along(grad, every) * centred) * rstd
+
+        def along_the_last_axis(grad, normal, rstd, dims, centred):
+            """The means were taken along the last axis. It is `dims` that says along which axes, and for batch norm
+            these are others."""
+            return (grad - normal * along(grad * normal, -1) - along(grad, -1) * centred) * rstd
 
         def not_scaled(grad, normal, rstd, dims, centred):
             """The factor rstd is missing: a small step of x is a large one of normal where the variance is small."""

@@ -202,6 +202,20 @@ class losses_cross_entropy:
                 slope[:, self.ids] -= 1
                 return slope * (grad / len(slope))
 
+        class whole_columns_throughout(CrossEntropy):
+            """`log_p[:, ids]` takes whole columns, in the loss and in its gradient. One element of every row is wanted:
+            name the rows as well."""
+
+            def forward(self, logits, ids):
+                super().forward(logits, ids)
+                return logits.new(-log_softmax(logits.array, 1)[:, ids].mean())
+
+            def backward(self, grad):
+                (p,) = self.saved
+                slope = p.copy()
+                slope[:, self.ids] -= 1
+                return slope * (grad / len(slope))
+
         class sign_turned(CrossEntropy):
             """The gradient has the wrong sign: it is what the network says minus what is true."""
 
@@ -428,6 +442,12 @@ class losses_bce:
             losses, slopes = bce_with_logits(x, y)
             return losses * pos_weight, slopes * pos_weight
 
+        def pos_weight_on_the_softplus(x, y, pos_weight=1.0):
+            """pos_weight multiplied the softplus of yes and of no alike. Of what stands before the softplus only the
+            part that comes from the term of yes gets it."""
+            softplus = np.logaddexp(0, -x)
+            return (1 - y) * x + pos_weight * softplus, (1 - y) - pos_weight * np.exp(-np.logaddexp(0, x))
+
         def pos_weight_on_no(x, y, pos_weight=1.0):
             """pos_weight multiplied the term of no. It belongs to that of yes, y log(sigmoid(x))."""
             losses, slopes = bce_with_logits(-x, 1 - y, pos_weight)
@@ -506,6 +526,12 @@ class losses_distillation:
         def multiplied_by_the_temperature(student, teacher, temperature):
             """The logits were multiplied by the temperature: a higher one is to soften, so divide."""
             return distillation_loss(student, teacher, 1 / temperature) * temperature**4
+
+        def divided_after_the_logarithm(student, teacher, temperature):
+            """The logarithms of the softmax were divided by the temperature, and are those of no distribution then:
+            divide the logits."""
+            log_p, log_q = student.log_softmax(1) / temperature, teacher.detach().log_softmax(1) / temperature
+            return temperature**2 * kl_div(log_p, log_q, reduction="batchmean", log_target=True)
 
         def teacher_as_it_is(student, teacher, temperature):
             """Only the student was softened: divide both by the temperature."""

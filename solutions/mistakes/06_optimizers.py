@@ -171,8 +171,9 @@ class optimizers_rmsprop:
             if mean is not None:
                 mean *= alpha
                 mean += (1 - alpha) * g
-                spread = np.maximum(v - np.abs(mean), 0)
-            finish(p, g, buffer, lr, np.sqrt(spread) + eps, momentum)
+                spread = v - mean
+            with np.errstate(invalid="ignore"):
+                finish(p, g, buffer, lr, np.sqrt(spread) + eps, momentum)
 
         def centered_in_place(p, g, v, mean, buffer, lr, alpha=0.99, eps=1e-8, momentum=0.0):
             """The square of the mean was taken out of v for good. It is subtracted for this step alone: v stays the
@@ -302,6 +303,11 @@ class optimizers_adam:
             """Only the mean of squares was corrected: that of the gradient needs it too."""
             means(g, m, v, betas)
             p -= lr * m / (np.sqrt(v / (1 - betas[1] ** step)) + eps)
+
+        def correction_not_under_the_root(p, g, m, v, step, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+            """The root was taken of v, and then corrected as if no root had been taken: correct v first."""
+            means(g, m, v, betas)
+            p -= lr * m / (1 - betas[0] ** step) / (np.sqrt(v) / (1 - betas[1] ** step) + eps)
 
         def corrected_for_good(p, g, m, v, step, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
             """The corrected means were kept. The correction is for this step alone: m and v stay as they are."""

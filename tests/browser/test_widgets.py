@@ -15,16 +15,43 @@ pytestmark = pytest.mark.browser
 CALL = 'gradwright.widgets.stride_explorer(preset="transpose")'
 
 
-def show(lab: Lab) -> Locator:
-    """A notebook with one widget in it, run; returns the output."""
-    cell = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None, "id": "widget"}
-    cell["source"] = f"import gradwright.widgets\n{CALL}"
+RECORDED = """
+import time
+import gradwright
+from gradwright import nn
+from gradwright.chapters.layers import GradientFlow
+from gradwright.widgets import flow_monitor
+
+gradwright.manual_seed(0)
+model = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 1))
+flow = GradientFlow(model)
+flow_monitor(flow)
+"""
+TRAINED = """
+for _ in range(60):
+    model(gradwright.ones(4, 2)).sum().backward()
+    time.sleep(0.05)
+flow.close()
+kinds = ("_forward_pre_hooks", "_forward_hooks", "_backward_hooks")
+print(sum(len(vars(module)[kind]) for module in model.modules() for kind in kinds), "hooks left")
+"""
+
+
+def write(lab: Lab, *sources: str) -> None:
+    """Open a notebook of these cells."""
+    common = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
+    cells = [{**common, "id": f"cell-{n}", "source": source.strip()} for n, source in enumerate(sources)]
     kernel = {"name": "python3", "display_name": "Python 3"}
-    notebook = {"cells": [cell], "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
+    notebook = {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
     body = json.dumps({"type": "notebook", "content": notebook}).encode()
     request = urllib.request.Request(f"{lab.address}/api/contents/widget.ipynb", body, method="PUT")
     urllib.request.urlopen(request, timeout=30).close()
     lab.open("widget.ipynb")
+
+
+def show(lab: Lab) -> Locator:
+    """A notebook with one widget in it, run; returns the output."""
+    write(lab, f"import gradwright.widgets\n{CALL}")
     lab.run_all()
     output = lab.cell(CALL).locator(".jp-OutputArea-output")
     expect(output.get_by_role("img")).to_be_visible()
@@ -64,3 +91,21 @@ def test_words_stand_out_in_both_themes(lab: Lab, theme: str, light: bool) -> No
     ink = "getComputedStyle(document.querySelector('svg[role=img] text')).fill.match(/[0-9.]+/g).map(Number)"
     lab.page.wait_for_function(f"(({ink})[0] > 127) === {str(light).lower()}")
     expect(output.get_by_role("img")).to_be_visible()
+
+
+def test_the_monitor_moves_while_the_model_trains_and_leaves_no_hook(lab: Lab) -> None:
+    write(lab, RECORDED, TRAINED)
+    lab.run(lab.cell("flow_monitor(flow)"))
+    picture = lab.cell("flow_monitor(flow)").get_by_role("img")
+    expect(picture).to_have_accessible_name(re.compile("No step yet"))
+    training = lab.cell("hooks left")
+    training.locator(".cm-content").click()
+    lab.page.keyboard.press("Shift+Enter")
+    seen = set()
+    while "Step 59:" not in (name := picture.get_attribute("aria-label") or ""):
+        seen.add(name)
+        if len(seen) == 3:
+            expect(training.locator(".jp-InputArea-prompt").first).to_have_text("[*]:")
+        lab.page.wait_for_timeout(50)
+    assert len(seen) > 3
+    expect(training).to_contain_text("0 hooks left")

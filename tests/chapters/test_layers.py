@@ -223,7 +223,7 @@ def test_batch_norm_remembers_the_unbiased_variance():
     assert norm.running_mean.item() == pytest.approx(0.3)
     assert out[:, 0].tolist() == pytest.approx([(x - 3) / (5 + 1e-5) ** 0.5 for x in (0, 2, 4, 6)])
     assert norm.num_batches_tracked.item() == 1
-    with pytest.raises(ValueError, match=r"shape \(1, 1\) has 1 value for a channel"):
+    with pytest.raises(ValueError, match=r"shape \(1, 1\) has fewer than two values for a channel"):
         norm(ones(1, 1).double())
     assert norm.eval()(ones(1, 1).double()).shape == (1, 1)
     norm.reset_running_stats()
@@ -274,6 +274,27 @@ def test_an_embedding_sums_what_was_read_twice():
         (lambda: layers.calculate_gain("swish"), "no gain is known for 'swish'"),
         (lambda: layers.kaiming_normal_(zeros(3)), r"shape \(3,\) has no fan-in"),
         (lambda: layers.kaiming_normal_(zeros(3, 3), mode="fan"), "mode='fan' is not offered"),
+        (lambda: Linear(3, 2)([1.0, 2.0, 3.0]), r"linear takes tensors and got list: use tensor"),
+        (lambda: Linear(3, 2)(np.ones((1, 3))), "linear takes tensors and got ndarray"),
+        (lambda: LayerNorm(3)(np.ones((1, 3))), "layer_norm takes tensors and got ndarray"),
+        (lambda: BatchNorm1d(3)([1.0]), "BatchNorm1d takes tensors and got list"),
+        (lambda: Embedding(3, 2)([1]), "embedding takes tensors and got list"),
+        (lambda: Linear(-1, 2), "in_features=-1 is no size"),
+        (lambda: Linear(3, 2.0), "out_features=2.0 is no size"),
+        (lambda: LayerNorm(3.5), "normalized_shape=3.5 is no size"),
+        (lambda: BatchNorm1d("3"), "num_features='3' is no size"),
+        (lambda: Embedding(4, -2), "embedding_dim=-2 is no size"),
+        (lambda: Embedding.from_pretrained(ones(3)), r"a table of shape \(ids, width\) and got \(3,\)"),
+        (lambda: Dropout(0.5)(tensor([1, 2])), "dropout takes floats, and got a tensor of int64"),
+        (lambda: layers.normal_(tensor([1, 2])), "normal_ takes floats, and got a tensor of int64"),
+        (lambda: layers.normal_(zeros(2), std=-1.0), "std=-1.0"),
+        (lambda: layers.uniform_(zeros(2), 1.0, 0.0), "from 1.0 to 0.0"),
+        (lambda: Sequential(ReLU), r"part 0 is the class ReLU: write ReLU\(\)"),
+        (lambda: Sequential([ReLU()]), "part 0 is of type list"),
+        (lambda: Linear(2, 2).to("cuda"), "got 'cuda': there are no devices here"),
+        (lambda: Linear(2, 2).train("yes"), "train takes True or False, and got 'yes'"),
+        (lambda: Linear(2, 2).load_state_dict([1]), "a dictionary of tensors by name, and this is a list"),
+        (lambda: Linear(2, 2).load_state_dict({"weight": 1.0}), "weight is of type float in the state dict"),
     ],
 )
 def test_errors_name_what_is_wrong(call, words):
@@ -388,3 +409,28 @@ def test_what_a_model_costs():
     assert [c.multiply_adds for c in found] == [60, 0, 80, 80]
     assert [c.activation_bytes for c in found] == [80, 0, 80, 80]
     assert costs(model[4:], tensor([1, 0]))[0].multiply_adds == 0
+
+
+@pytest.mark.parametrize(
+    ("module", "shape"),
+    [
+        (Linear(3, 2), (0, 3)),
+        (Linear(0, 2), (2, 4, 0)),
+        (Linear(3, 0), (4, 3)),
+        (Linear(3, 2), (2, 0, 5, 3)),
+        (LayerNorm(3), (0, 3)),
+        (LayerNorm(0), (2, 0)),
+        (BatchNorm1d(3).eval(), (0, 3)),
+        (Dropout(0.5), (0, 3)),
+    ],
+)
+def test_an_axis_of_size_0_goes_forward_and_back(module, shape):
+    x = zeros(shape, requires_grad=True)
+    module(x).sum().backward()
+    assert x.grad.shape == shape
+    assert all(p.grad.shape == p.shape for p in module.parameters())
+
+
+def test_a_weight_without_elements_is_filled_with_nothing():
+    for fill in (layers.kaiming_normal_, layers.kaiming_uniform_, layers.xavier_normal_, layers.xavier_uniform_):
+        assert fill(zeros(3, 0)).shape == (3, 0)

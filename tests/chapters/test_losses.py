@@ -90,6 +90,12 @@ def test_float32_stays_float32():
 # Refusals
 
 
+def leaf_with_grad():
+    p = tensor([3.0, 4.0], requires_grad=True)
+    p.grad = tensor([3.0, 4.0])
+    return p
+
+
 @pytest.mark.parametrize(
     ("call", "error", "said"),
     [
@@ -108,6 +114,22 @@ def test_float32_stays_float32():
         (lambda x: F.mse_loss(x, x, reduction="batchmean"), ValueError, "'batchmean'"),
         (lambda x: nn.MSELoss("meen"), ValueError, "'meen'"),
         (lambda x: F.cross_entropy(x, tensor([0, 1]), size_average=True), TypeError, "size_average"),
+        (lambda x: F.cross_entropy(x, [0, 1]), TypeError, "cross_entropy takes tensors and got list"),
+        (lambda x: F.cross_entropy(x.numpy(), tensor([0, 1])), TypeError, "got ndarray"),
+        (lambda x: F.cross_entropy(x, tensor([0.0, 1.0])), ValueError, "class ids are whole numbers"),
+        (lambda x: F.cross_entropy(x, tensor([0, 1]), tensor([1, 1, 1]).float()), TypeError, "float64.*float32"),
+        (lambda x: F.cross_entropy(x.sum(), tensor(1)), ValueError, "no axes"),
+        (lambda x: F.nll_loss(x, x), TypeError, "target holds float64"),
+        (lambda x: F.binary_cross_entropy_with_logits(x, x, pos_weight=2.0), TypeError, "got float"),
+        (lambda x: F.binary_cross_entropy_with_logits(x, x, tensor([1.0, 1.0])), ValueError, r"\(2, 3\) and \(2,\)"),
+        (lambda x: F.binary_cross_entropy_with_logits(x[:, :1], x[:, :1], x), ValueError, r"\(2, 3\) is larger"),
+        (lambda x: F.binary_cross_entropy_with_logits(tensor([1]), tensor([1.0])), TypeError, "int64"),
+        (lambda x: F.mse_loss(x, 1.0), TypeError, "mse_loss takes tensors and got float"),
+        (lambda x: F.mse_loss(tensor([1]), tensor([2])), TypeError, "mse_loss compares floats"),
+        (lambda x: F.huber_loss(x, x, delta=math.nan), ValueError, "delta=nan"),
+        (lambda x: F.kl_div(x, x[:, :2]), ValueError, r"\(2, 3\) and \(2, 2\)"),
+        (lambda x: nn.utils.clip_grad_norm_(leaf_with_grad(), 1.0, 0), ValueError, "p=0"),
+        (lambda x: autograd.set_detect_anomaly("on"), TypeError, "'on'"),
     ],
 )
 def test_what_is_refused_is_named(call, error, said):
@@ -219,3 +241,34 @@ def test_losses_know_their_operations_by_name():
     ]
     assert names == ["<CrossEntropy>", "<Squared>", "<Huber>"]
     assert losses.squared_errors.__name__ == "squared_errors"
+
+
+def test_a_batch_without_examples():
+    x = tensor(np.ones((0, 3)), requires_grad=True)
+    ids = tensor(np.zeros(0, np.int64))
+    assert F.cross_entropy(x, ids, reduction="none").shape == (0,)
+    assert math.isnan(F.cross_entropy(x, ids).item())
+    F.cross_entropy(x, ids, reduction="sum").backward()
+    assert x.grad.shape == (0, 3)
+
+
+def test_kl_of_a_target_that_is_no_probability_is_nan_and_of_a_single_number_is_itself():
+    assert math.isnan(F.kl_div(tensor([0.0]), tensor([-1.0])).item())
+    assert F.kl_div(tensor(0.0), tensor(1.0), reduction="batchmean").item() == 0.0
+
+
+def test_probabilities_in_another_dtype_are_promoted():
+    assert F.cross_entropy(tensor([[1.0, 2.0]]).float(), tensor([[0.5, 0.5]]).double()).dtype == np.float64
+
+
+def test_the_largest_size_may_be_asked_for_by_its_name():
+    assert nn.utils.clip_grad_norm_(leaf_with_grad(), 100.0, "inf").item() == 4.0
+
+
+def test_clipping_is_seen_by_a_graph_that_has_saved_the_gradient():
+    p = leaf_with_grad()
+    x = tensor([1.0, 1.0], requires_grad=True)
+    product = x * p.grad
+    nn.utils.clip_grad_norm_(p, 1.0)
+    with pytest.raises(RuntimeError, match="changed in place"):
+        product.sum().backward()

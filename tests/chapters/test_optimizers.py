@@ -186,6 +186,15 @@ def test_a_group_obeys_its_own_dictionary():
         (lambda p: optim.Adam([p], betas=(0.9, 1.0)), ValueError, r"betas=\(0.9, 1.0\)"),
         (lambda p: optim.RMSprop([p], eps=-1.0), ValueError, "eps=-1.0"),
         (lambda p: optim.AdamW([p], amsgrad=True), TypeError, "amsgrad"),
+        (lambda p: optim.SGD(3), TypeError, r"such as model.parameters\(\), and got int"),
+        (lambda p: optim.SGD([p], lr="fast"), TypeError, "lr='fast'.*give a number"),
+        (lambda p: optim.SGD([p], lr=p), TypeError, "give a number"),
+        (lambda p: optim.Adam([p], betas=(0.9,)), TypeError, "give two numbers"),
+        (lambda p: optim.Adam([p], betas=0.9), TypeError, "give two numbers"),
+        (lambda p: optim.SGD([{"params": [p]}, p]), TypeError, 'a dictionary with "params"'),
+        (lambda p: optim.SGD([{"lr": 1.0}]), TypeError, "this is {'lr': 1.0}"),
+        (lambda p: optim.SGD([p]).load_state_dict({}), ValueError, '"state" and "param_groups"'),
+        (lambda p: optim.Optimizer([leaf([1.0], [1.0])], {}).step(), NotImplementedError, "memories"),
         (lambda p: optim.Optimizer([leaf([1.0], [1.0])], {"maximize": False}).step(), NotImplementedError, "memories"),
     ],
 )
@@ -277,3 +286,35 @@ def test_a_small_network_learns_to_read_digits():
     with gradwright.no_grad():
         said = model(x[order[1437:]]).argmax(1)
     assert (said.numpy() == y[order[1437:]].numpy()).mean() > 0.95
+
+
+@pytest.mark.parametrize("kind", [optim.SGD, optim.Adam, optim.AdamW, optim.RMSprop])
+@pytest.mark.parametrize("shape", [(), (0,), (2, 0), (3,)])
+def test_a_parameter_of_any_shape_moves(kind, shape):
+    p = gradwright.ones(shape, requires_grad=True)
+    p.grad = gradwright.ones(shape)
+    kind([p], lr=0.1).step()
+    assert p.shape == shape
+    assert (p < 1).all().item()
+
+
+@pytest.mark.parametrize(("saved", "loading"), [(optim.SGD, optim.Adam), (optim.Adam, optim.RMSprop)])
+def test_the_state_of_another_kind_is_refused_and_nothing_changes(saved, loading):
+    p, q = leaf([1.0], [1.0]), leaf([1.0], [1.0])
+    before, after = saved([p]), loading([q])
+    before.step()
+    groups = after.param_groups
+    with pytest.raises(ValueError, match="another kind of optimizer"):
+        after.load_state_dict(before.state_dict())
+    assert after.param_groups is groups
+    assert not after.state
+
+
+def test_the_memory_of_another_kind_with_the_same_settings_is_refused():
+    p, q = leaf([1.0], [1.0]), leaf([1.0], [1.0])
+    before, after = optim.SGD([p]), optim.SGD([q], momentum=0.9)
+    before.step()
+    state = before.state_dict()
+    state["param_groups"][0]["momentum"] = 0.9
+    with pytest.raises(ValueError, match="momentum_buffer is missing"):
+        after.load_state_dict(state)

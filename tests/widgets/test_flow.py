@@ -14,7 +14,9 @@ import pytest
 from autograder.errors import BadInput
 from gradwright.widgets import controls, descent, gradient_flow
 from gradwright.widgets.descent import ACTIVATIONS, EDGES, STEPS, Run, Setting
-from gradwright.widgets.flow import figures, listed, state
+from gradwright.widgets.flow import LIMITS
+from gradwright.widgets.flowing import Flow, listed
+from gradwright.widgets.powers import figures
 
 PLAIN = Setting(3, "tanh", "Xavier", False, False, 0.1)
 
@@ -82,12 +84,12 @@ def test_every_gradient_other_than_zero_is_counted_once() -> None:
     ],
 )
 def test_a_norm_is_marked(norm: float, word: str) -> None:
-    assert state(norm) == word
+    assert Flow(["output"], [0], 1, [[norm]], [], (-12, 4), LIMITS).states == [word]
 
 
 def test_a_norm_is_written_in_few_figures() -> None:
-    assert list(map(figures, (0.0, 0.001234, 12.345, 6.84e-6, 2.5e12, math.inf))) == [
-        "0", "0.00123", "12.3", "6.8·10⁻⁶", "2.5·10¹²", "not finite",
+    assert list(map(figures, (0.0, 0.001234, 12.345, 1234.5, 6.84e-6, 2.5e12, math.inf))) == [
+        "0", "0.00123", "12.3", "1234", "6.8·10⁻⁶", "2.5·10¹²", "not finite",
     ]  # fmt: skip
 
 

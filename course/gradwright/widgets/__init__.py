@@ -5,7 +5,9 @@ from __future__ import annotations
 from importlib import import_module
 
 _WIDGETS = {
+    "activation_statistics": ("activations", "ActivationStatistics"),
     "broadcasting_explorer": ("broadcasting", "BroadcastingExplorer"),
+    "flow_monitor": ("monitor", "FlowMonitor"),
     "gradient_flow": ("flow", "GradientFlow"),
     "graph_viewer": ("viewer", "GraphViewer"),
     "jacobian_view": ("jacobian", "JacobianView"),
@@ -17,7 +19,9 @@ _WIDGETS = {
 }
 
 __all__ = [
+    "activation_statistics",
     "broadcasting_explorer",
+    "flow_monitor",
     "gradient_flow",
     "graph_viewer",
     "jacobian_view",
