@@ -145,7 +145,7 @@ class Curve:
 
     @cached_property
     def losses(self) -> np.ndarray:
-        return losses_under(self.rates)
+        return losses_under(tuple(finite(self.rates).tolist()))
 
 
 def curve_of(kind: str, lr: object, steps: int, arguments: Mapping[str, object]) -> Curve:

@@ -87,10 +87,6 @@ class Rehearsal:
 
 @lru_cache(maxsize=64)
 def losses_under(rates: Sequence[float]) -> np.ndarray:
-    """The loss of every step of a training with these rates, a tuple; it ends where a rate is not finite."""
-    training, losses = Rehearsal(), []
-    for rate in rates:
-        if not np.isfinite(rate):
-            break
-        losses.append(training.step(rate))
-    return np.array(losses)
+    """The loss of every step of a training with these rates, a tuple."""
+    training = Rehearsal()
+    return np.array([training.step(rate) for rate in rates])
