@@ -9,7 +9,6 @@ import warnings
 
 import numpy as np
 
-from autograder.checks.exercises.schedulers_machine import OPTIMIZER, SCHEDULER, Fading, kinds
 from gradwright.chapters.autodiff import no_grad
 from gradwright.chapters.schedulers import (
     LRScheduler,
@@ -411,9 +410,24 @@ def without_length(step, ends, values, linear):
     return values[phase] + (values[phase + 1] - values[phase]) * rise
 
 
+def torch_kind(name, torch):
+    """The two schedules of the probe, upon PyTorch's class."""
+
+    class Curve(torch.optim.lr_scheduler.LRScheduler):
+        def __init__(self, optimizer, table, last_epoch=-1):
+            self.table = table
+            super().__init__(optimizer, last_epoch)
+
+        def get_lr(self):
+            found = [group["lr"] for group in self.optimizer.param_groups] if name == "change" else self.base_lrs
+            return [lr * self.table[self.last_epoch] for lr in found]
+
+    return Curve
+
+
 class schedulers_scheduler:
     def oracle(arrays, torch):
-        kind = kinds(torch.optim.lr_scheduler.LRScheduler)[str(arrays["kind"])]
+        kind = torch_kind(str(arrays["kind"]), torch)
         optimizer, table = torch_sgd(arrays["lr"], arrays["initial_lr"], torch), arrays["table"].tolist()
         last = int(arrays["last_epoch"])
         if arrays["to be refused"]:
@@ -623,7 +637,7 @@ def torch_sgd(lrs, initial_lrs, torch):
 
 
 def torch_events(scheduler, optimizer, events, caught):
-    move = {OPTIMIZER: optimizer.step, SCHEDULER: scheduler.step, None: lambda: None}
+    move = {0: optimizer.step, 1: scheduler.step, None: lambda: None}
     rows, last, epochs, warned = [], [], [], []
     for event in (None, *events):
         move[event]()
@@ -951,12 +965,11 @@ class schedulers_resume:
         """The steps of a training that was never stopped."""
         p = torch.from_numpy(arrays["p"]).requires_grad_()
         optimizer = torch.optim.SGD([p], lr=float(arrays["lr"]), momentum=0.9)
-        scheduler, rows = Fading(optimizer, arrays["factors"].tolist()), []
-        for g in torch.from_numpy(arrays["gradients"]):
-            lr = optimizer.param_groups[0]["lr"]
+        rates, rows = float(arrays["lr"]) * np.cumprod(arrays["factors"]), []
+        for lr, g in zip(rates.tolist(), torch.from_numpy(arrays["gradients"]), strict=False):
+            optimizer.param_groups[0]["lr"] = lr
             p.grad = g
             optimizer.step()
-            scheduler.step()
             rows.append([lr, *p.tolist()])
         table = np.array(rows)[int(arrays["done"]) :]
         twice = ("resumed", "resumed once more")
