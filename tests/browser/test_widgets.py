@@ -13,12 +13,13 @@ from playwright.sync_api import Locator, expect
 pytestmark = pytest.mark.browser
 
 CALL = 'gradwright.widgets.stride_explorer(preset="transpose")'
+CURVES = 'gradwright.widgets.learning_rate_curves(preset="staircase")'
 
 
-def show(lab: Lab) -> Locator:
+def show(lab: Lab, call: str = CALL) -> Locator:
     """A notebook with one widget in it, run; returns the output."""
     cell = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None, "id": "widget"}
-    cell["source"] = f"import gradwright.widgets\n{CALL}"
+    cell["source"] = f"import gradwright.widgets\n{call}"
     kernel = {"name": "python3", "display_name": "Python 3"}
     notebook = {"cells": [cell], "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
     body = json.dumps({"type": "notebook", "content": notebook}).encode()
@@ -26,7 +27,7 @@ def show(lab: Lab) -> Locator:
     urllib.request.urlopen(request, timeout=30).close()
     lab.open("widget.ipynb")
     lab.run_all()
-    output = lab.cell(CALL).locator(".jp-OutputArea-output")
+    output = lab.cell(call).locator(".jp-OutputArea-output")
     expect(output.get_by_role("img")).to_be_visible()
     return output
 
@@ -64,3 +65,23 @@ def test_words_stand_out_in_both_themes(lab: Lab, theme: str, light: bool) -> No
     ink = "getComputedStyle(document.querySelector('svg[role=img] text')).fill.match(/[0-9.]+/g).map(Number)"
     lab.page.wait_for_function(f"(({ink})[0] > 127) === {str(light).lower()}")
     expect(output.get_by_role("img")).to_be_visible()
+
+
+def test_a_curve_is_changed_kept_and_its_code_read_by_keyboard_alone(lab: Lab) -> None:
+    output = show(lab, CURVES)
+    keys = lab.page.keyboard
+    expect(output.get_by_label("Preset")).to_have_value("staircase")  # the page has moved no slider off its value
+    expect(output.get_by_text("T_max", exact=True)).to_be_hidden()
+    output.get_by_role("button", name="Keep").focus()
+    keys.press("Space")
+    kept = output.get_by_label("Kept", exact=True)
+    expect(kept).to_have_value("StepLR(lr=0.05, step_size=30, gamma=0.3)")
+    output.get_by_role("slider").first.focus()
+    for _ in range(4):
+        keys.press("ArrowRight")
+    code = output.get_by_label("Code", exact=True)
+    expect(code).to_have_value(re.compile(r"AdamW\(model\.parameters\(\), lr=0\.2\)"))
+    expect(output.get_by_role("img")).to_have_accessible_name(
+        re.compile(r"A, StepLR: rate 0\.06, .* B, StepLR: rate 0\.015")
+    )
+    expect(output.get_by_label("Preset")).to_have_value("your own")

@@ -119,6 +119,19 @@ def test_the_training_is_that_of_the_frameworks_adam():
         optimizer.step()
 
 
+def test_a_training_that_goes_on_is_the_whole_one():
+    chosen = np.geomspace(0.08, 0.001, 30).tolist()
+    rehearsal.RUNS.clear()
+    whole = rehearsal.losses_under(chosen)
+    rehearsal.RUNS.clear()
+    for length in (7, 3, 20, 30):
+        np.testing.assert_array_equal(rehearsal.losses_under(chosen[:length]), whole[:length])
+    other = rehearsal.losses_under([*chosen[:10], 0.5, 0.5])
+    np.testing.assert_array_equal(other[:11], whole[:11])
+    assert other[11] != whole[11]
+    assert len(rehearsal.RUNS) == 2
+
+
 def test_a_warm_up_helps_the_network_of_the_widget():
     picture = learning_rate_curves.static(preset="no warm-up")
     without, with_warm_up = (named.curve.losses[-10:].mean() for named in picture.scene.curves)
@@ -238,6 +251,23 @@ def test_keep_adds_the_curve_once_and_clear_forgets():
     clear.click()
     assert panel.controls["kept"].value == ""
     assert "B, StepLR" not in panel.alt
+
+
+@pytest.mark.parametrize("preset", learning_rate_curves.presets)
+def test_every_value_of_a_preset_is_a_place_on_its_slider(preset):
+    """A page moves a value that is not: the preset would become somebody's own at once."""
+    panel = learning_rate_curves(preset=preset).panel
+    for name in ("lr", "final_div_factor"):
+        widget = panel.controls[name]
+        assert widget.value in [place for _, place in widget.options]
+
+
+def test_a_rate_between_two_places_gets_one_of_its_own():
+    panel = learning_rate_curves(lr=0.0123).panel
+    assert panel.controls["lr"].value == 0.0123
+    panel.choice.value = "staircase"
+    assert panel.controls["lr"].value == 0.05
+    assert panel.choice.value == "staircase"
 
 
 def test_the_code_stands_beside_the_picture_and_in_the_still_one():

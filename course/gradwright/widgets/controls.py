@@ -133,16 +133,27 @@ class Slider(Control):
 
 @dataclass(frozen=True)
 class LogSlider(Slider):
-    """A number between two others, on a scale where every tenfold is as long as the next."""
-
-    step: float = 0.05
+    """A number between two others, where every tenfold is as long as the next: 1, 1.5, 2, 3, 5, 7, 10, ..."""
 
     def build(self, value: object) -> ValueWidget:
-        from ipywidgets import FloatLogSlider
+        from ipywidgets import SelectionSlider
 
-        span = {"min": math.log10(self.low), "max": math.log10(self.high), "step": self.step}
         layout = {"width": "360px"}
-        return FloatLogSlider(value, base=10, **span, description=self.label, style=UNCUT, layout=layout)
+        return SelectionSlider(
+            options=self.options_with(value), value=value, description=self.label, style=UNCUT, layout=layout
+        )
+
+    def options_with(self, value: object) -> list[tuple[str, float]]:
+        """The places of the slider, and this number among them."""
+        tens = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
+        places = {float(f"{digits}e{ten}") for ten in tens for digits in (1, 1.5, 2, 3, 5, 7)}
+        within = {place for place in places if self.low <= place <= self.high}
+        return [(f"{place:g}", place) for place in sorted(within | {value})]
+
+    def place(self, widget: ValueWidget, value: object) -> None:
+        if value not in [place for _, place in widget.options]:
+            widget.options = self.options_with(value)
+        widget.value = value
 
 
 @dataclass(frozen=True)

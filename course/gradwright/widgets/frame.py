@@ -14,6 +14,9 @@ tensor first. `static` returns a `Picture`:
     .png() -> bytes     the same bytes for the same arguments
     .alt -> str         what the picture shows, in words
 
+A picture may have a `code`, which then stands below it in a field for copying, and a `call`, its contents in one line,
+for a `Collection` among the controls to keep. Controls named by `hidden` are not on the screen.
+
 An argument that cannot be is a BadInput; `static` raises it, while the widget says it in one sentence under its
 controls and keeps the last picture that could be drawn. The controls take the keyboard: Tab goes from one to the next,
 the arrow keys move a list or a slider, Enter takes a text, Space presses a button.

@@ -70,7 +70,7 @@ class LearningRateCurves(Frame):
         Count("total_steps", "total_steps", 100, 1, MOST_STEPS),
         Slider("pct_start", "pct_start", 0.3, 0.0, 1.0, 0.01),
         Slider("div_factor", "div_factor", 25.0, 1.0, 100.0, 1.0),
-        LogSlider("final_div_factor", "final_div_factor", 1e4, 1.0, 1e6, 0.5),
+        LogSlider("final_div_factor", "final_div_factor", 1e4, 1.0, 1e6),
         Choice("anneal_strategy", "anneal_strategy", "cos", ("cos", "linear")),
         Choice("three_phase", "three_phase", OFF, (OFF, ON)),
         Slider("factor", "factor", 0.3, 0.05, 0.95, 0.05),
@@ -145,7 +145,7 @@ class Curve:
 
     @cached_property
     def losses(self) -> np.ndarray:
-        return losses_under(tuple(finite(self.rates).tolist()))
+        return losses_under(finite(self.rates).tolist())
 
 
 def curve_of(kind: str, lr: object, steps: int, arguments: Mapping[str, object]) -> Curve:

@@ -6,8 +6,9 @@ are always the same: two trainings differ by nothing but their rates.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
-from functools import cache, lru_cache
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -85,8 +86,33 @@ class Rehearsal:
         self.weights -= rate / (1 - self.kept) * self.mean / spread
 
 
-@lru_cache(maxsize=64)
+class Run:
+    """A training that has gone as far as it was asked to, and can go on."""
+
+    def __init__(self) -> None:
+        self.training, self.rates, self.losses = Rehearsal(), [], []
+
+    def begins(self, rates: list[float]) -> bool:
+        """Whether these rates are those of this training, as far as both go."""
+        both = min(len(rates), len(self.rates))
+        return self.rates[:both] == rates[:both]
+
+    def upto(self, rates: list[float]) -> np.ndarray:
+        for rate in rates[len(self.rates) :]:
+            self.rates.append(rate)
+            self.losses.append(self.training.step(rate))
+        return np.array(self.losses[: len(rates)])
+
+
+RUNS: deque[Run] = deque(maxlen=64)
+
+
 def losses_under(rates: Sequence[float]) -> np.ndarray:
-    """The loss of every step of a training with these rates, a tuple."""
-    training = Rehearsal()
-    return np.array([training.step(rate) for rate in rates])
+    """The loss of every step of a training with these rates. What a training before has had in common is not done
+    again, so that a schedule can be watched step by step and a training made longer."""
+    wanted = list(rates)
+    run = next((run for run in reversed(RUNS) if run.rates and run.begins(wanted)), None)
+    if run is None:
+        run = Run()
+        RUNS.append(run)
+    return run.upto(wanted)

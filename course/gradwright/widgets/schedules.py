@@ -10,13 +10,12 @@ import ast
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
 from autograder.errors import BadInput
 
-from .rehearsal import Rehearsal
+from .rehearsal import losses_under
 
 __all__ = ["KINDS", "ROUND", "Kind", "Mark", "finite", "read_calls", "read_milestones", "written_call", "written_code"]
 
@@ -127,25 +126,16 @@ def fitted(curve: np.ndarray, steps: int) -> np.ndarray:
 
 
 def watching(lr: float, steps: int, a: Arguments) -> np.ndarray:
-    return np.array(watched(lr, steps, a["factor"], a["patience"], a["cooldown"], a["min_lr"]))
-
-
-@lru_cache(maxsize=64)
-def watched(lr: float, steps: int, factor: float, patience: int, cooldown: int, floor: float) -> Sequence[float]:
     """A plateau scheduler that looks at the mean loss of every round of this very training."""
-    training, rates, means, losses = Rehearsal(), [], [], []
-    best, better, fell = math.inf, 0, -(10**6)
-    for _ in range(steps):
-        rates.append(lr)
-        losses.append(training.step(lr))
-        if len(losses) % ROUND:
-            continue
-        means.append(float(np.mean(losses[-ROUND:])))
-        if means[-1] < best - MARGIN * best or best == math.inf:
-            best, better = means[-1], len(means)
-        if len(means) - max(better, fell + cooldown) > patience:
-            lr, fell = max(lr * factor, floor), len(means)
-    return rates
+    rates, best, better, fell = [], math.inf, 0, -(10**6)
+    for seen in range(1, steps // ROUND + 1):
+        rates += [lr] * ROUND
+        mean = float(losses_under(rates)[-ROUND:].mean())
+        if mean < best - MARGIN * best or best == math.inf:
+            best, better = mean, seen
+        if seen - max(better, fell + a["cooldown"]) > a["patience"]:
+            lr, fell = max(lr * a["factor"], a["min_lr"]), seen
+    return np.array(rates + [lr] * (steps - len(rates)))
 
 
 def ends(name: str, word: str = "end") -> Callable[[Arguments], Iterator[Mark]]:
