@@ -243,7 +243,20 @@ learning_rate_curves(lambda step: warmup_cosine(step, 0.05, 10, 80, 0.005))
 # of the training to a height at which it could not stay, and then falls to far below where it began: *one cycle*. The
 # high rate works like noise and keeps the weights out of narrow valleys. Momentum goes the other way, down while the
 # rate is up.
-#
+
+# %% figure="cycle"
+"""Rate and momentum over the 100 steps of one cycle. The rate, on the left, rises from 0.04 along half a wave to 1 at
+step 29, and falls along a longer half wave to almost 0 at step 99. The momentum, on the right, falls from 0.95 to 0.85
+over the same steps and rises back to 0.95."""
+place = np.interp(np.arange(100), [0, 29, 99], [0, 1, 2])
+smooth = np.floor(place) + np.sin(np.pi / 2 * (place % 1)) ** 2
+figure, (left, right) = plt.subplots(1, 2, figsize=(7, 2.2))
+left.plot(np.interp(smooth, [0, 1, 2], [0.04, 1, 0]), color="#0072b2")
+right.plot(np.interp(smooth, [0, 1, 2], [0.95, 0.85, 0.95]), color="#d55e00")
+left.set(xlabel="step", ylabel="rate")
+right.set(xlabel="step", ylabel="momentum", ylim=(0.8, 1))
+
+# %% [markdown]
 # Both are curves through *phases*. Phase $i$ leads from value $v_i$ to value $v_{i+1}$, along half a cosine wave or
 # a straight line. It begins where the phase before it has ended (the first begins at step 0) and ends at step $e_i$:
 #
@@ -256,7 +269,9 @@ learning_rate_curves(lambda step: warmup_cosine(step, 0.05, 10, 80, 0.005))
 # - a step that is exactly at an end still belongs to the phase that ends there;
 # - a phase **without length** has its last value. (PyTorch 2.13 divides by zero here, for example with 10 steps and
 #   a rise of 10 per cent.)
-# - a step past the last end is on the last phase, whose formula just goes on. PyTorch lets one such step happen.
+# - a step past the last end is on the last phase, whose formula just goes on. PyTorch lets one such step happen, the
+#   `scheduler.step()` after the last batch: in a cycle of 5 steps the rate is then back at a fifth of the highest one.
+#   Do not train with it.
 #
 # ### Exercise 7.4: `anneal`
 # Medium, 20 minutes, 4 points.
@@ -445,14 +460,25 @@ check("schedulers-scheduler", LRScheduler)
 # %% [markdown]
 # ## The usual kinds
 #
-# With the machine in place each kind is a few lines. `LambdaLR` takes any function of the step, ours for instance, and
-# multiplies the initial rate by it.
+# With the machine in place each kind is a few lines. For the initial rate $\eta_0$ of a group, step $t$ has
 #
-# The others come in two sorts. Some compute the rate from the initial one. But most of PyTorch's *change* the rate that
-# they find: a staircase multiplies it by $\gamma$ where a stair is and leaves it alone elsewhere. On its own that gives
-# the same curve. It makes two things possible: schedules can be **chained**, two around one optimizer that both
-# multiply, and a rate that you have changed by hand stays changed. For each of this sort there are two methods:
-# `change()`, what the present rate is multiplied by at this step, and `share()`, what is left of the initial one.
+# | scheduler | rate at step $t$ | and in the end |
+# |---|---|---|
+# | `StepLR` | $\eta_0\, \gamma^{\lfloor t / s \rfloor}$ | it goes on falling |
+# | `MultiStepLR` | $\eta_0\, \gamma^{m}$, with $m$ milestones up to $t$ | it stays after the last milestone |
+# | `ExponentialLR` | $\eta_0\, \gamma^{t}$ | it goes on falling |
+# | `LinearLR` | $\eta_0\, (a + (b - a) \min(t, T) / T)$ | it stays at $b\, \eta_0$ |
+# | `CosineAnnealingLR` | half a wave from $\eta_0$ to $\eta_{\min}$ | it rises again |
+# | `CosineAnnealingWarmRestarts` | half a wave, again and again | it begins anew |
+# | `OneCycleLR` | up, and far down | one step beyond, then an error |
+# | `LambdaLR` | $\eta_0 \cdot f(t)$ for any function $f$, ours for instance | what the function says |
+#
+# They come in two sorts. Some compute the rate from the initial one. But most of PyTorch's *change* the rate that they
+# find: a staircase multiplies it by $\gamma$ where a stair is and leaves it alone elsewhere. On its own that gives the
+# same curve. It makes two things possible: schedules can be **chained**, two around one optimizer that both multiply,
+# and a rate that you have changed by hand stays changed. For each of this sort there are two methods: `change()`, what
+# the present rate is multiplied by at this step, and `share()`, what is left of the initial one. A sequence of
+# schedules, later on, needs the second: whoever takes over must not begin where the one before has stopped.
 
 
 # %% given="kinds"
@@ -1148,6 +1174,10 @@ print(np.round([warmup_cosine(step, 1.0, W, T) for step in range(T + 1)], 3))
 # afterwards, the rate is wrong, and for a schedule that multiplies what it finds, it stays wrong to the end.
 #
 # So: build both, as at the beginning; then load both.
+#
+# There is an older way, `last_epoch=k`: build the scheduler around an optimizer that was loaded, whose groups hold
+# their `initial_lr`, and it goes on with step $k + 1$. It needs no saved scheduler, and it knows no more than a
+# number: the best loss of a plateau, or how far a sequence has come, it has lost.
 #
 # ### Exercise 7.9: `resume`
 # Easy, 10 minutes, 3 points.
