@@ -637,7 +637,7 @@ def torch_sgd(lrs, initial_lrs, torch):
 
 
 def torch_events(scheduler, optimizer, events, caught):
-    move = {0: optimizer.step, 1: scheduler.step, None: lambda: None}
+    move = {"optimizer": optimizer.step, "scheduler": scheduler.step, None: lambda: None}
     rows, last, epochs, warned = [], [], [], []
     for event in (None, *events):
         move[event]()

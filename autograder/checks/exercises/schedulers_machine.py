@@ -8,8 +8,8 @@ import numpy as np
 
 from autograder.checks.exercise import raised
 
-OPTIMIZER, SCHEDULER = 0, 1
-"""The two kinds of events in a case of 7.5."""
+EVENTS = {"o": "optimizer", "s": "scheduler"}
+"""Who takes a step, in a case of 7.5."""
 
 
 # 7.5 LRScheduler
@@ -63,9 +63,9 @@ def watch(scheduler, optimizer, events, caught):
     """The rates after the constructor and after every event, and how often there was a warning by then."""
     rows, last, epochs, warned = [], [], [], []
     for event in [None, *events]:
-        if event == OPTIMIZER:
+        if event == "optimizer":
             optimizer.step()
-        elif event == SCHEDULER:
+        elif event == "scheduler":
             scheduler.step()
         rows.append([float(group["lr"]) for group in optimizer.param_groups])
         last.append([float(lr) for lr in scheduler.get_last_lr()])
@@ -111,7 +111,7 @@ def inputs_scheduler(rng, groups, events="oso", kind="table", last_epoch=-1, ini
         "lr": lr,
         "initial_lr": rng.uniform(0.5, 2, groups) if initial else np.zeros(groups),
         "table": rng.uniform(0.6, 1.4, len(events) + max(last_epoch, 0) + 4),
-        "events": np.array([OPTIMIZER if letter == "o" else SCHEDULER for letter in events], dtype=np.int64),
+        "events": np.array([EVENTS[letter] for letter in events]),
         "kind": np.array(kind),
         "last_epoch": np.array(last_epoch),
         "steps before": np.array(before),

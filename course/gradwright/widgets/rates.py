@@ -46,9 +46,10 @@ class LearningRateCurves(Frame):
     title = "Learning-rate curves"
     caption = (
         "Choose a preset or set the schedule and its arguments yourself. Keep leaves the curve there, and you go on "
-        "with another; the list can be edited, too. Below is the loss of the same small network on the digits, trained "
-        "by Adam with just these rates. Walk along the steps for the values. Watch what the curve does at step 0, at "
-        "the end and beyond, and what the loss does where the rate is at its highest. The code makes the curve shown."
+        "with another; the list can be edited, too. Below is the loss, a little smoothed, of one small network that "
+        "Adam trains on the digits with just these rates. Walk along the steps for the values. Watch what the curve "
+        "does at step 0, at the end and beyond, and what the loss does where the rate is at its highest. The code "
+        "makes the curve shown."
     )
     controls = (
         Choice("schedule", "Schedule", "warmup_cosine", (*KINDS, OWN)),
