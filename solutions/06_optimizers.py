@@ -725,10 +725,10 @@ class Optimizer:
     def update(self, p: Tensor, g: np.ndarray, memory: dict[str, Any], group: dict[str, Any]) -> None:
         """Move one parameter: its rule, piece by piece, on the arrays themselves."""
         names = self.memories(group)
-        if not memory:
-            memory["step"] = 0
-            memory.update({name: p.new(np.zeros(p.shape, p.dtype)) for name in names if name})
-        memory["step"] += 1
+        for name in names:
+            if name and name not in memory:  # at the first step, or when a schedule has brought momentum in
+                memory[name] = p.new(np.zeros(p.shape, p.dtype))
+        memory["step"] = memory.get("step", 0) + 1
         arrays = [p.array, g]
         for name in names:
             arrays.append(memory[name].array if name else None)

@@ -167,7 +167,7 @@ CHAPTERS: tuple[Chapter, ...] = (
             "optim.lr_scheduler": (
                 *names("LRScheduler StepLR MultiStepLR ExponentialLR CosineAnnealingLR CosineAnnealingWarmRestarts"),
                 *names("LinearLR OneCycleLR ReduceLROnPlateau SequentialLR LambdaLR"),
-                *names("step_decay cosine warmup_cosine"),
+                *names("step_decay cosine warmup_cosine lr_range_test plot_range_test"),
             ),
         },
     ),

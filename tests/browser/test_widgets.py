@@ -13,6 +13,7 @@ from playwright.sync_api import Locator, expect
 pytestmark = pytest.mark.browser
 
 CALL = 'gradwright.widgets.stride_explorer(preset="transpose")'
+CURVES = 'gradwright.widgets.learning_rate_curves(preset="staircase")'
 
 
 RECORDED = """
@@ -49,11 +50,11 @@ def write(lab: Lab, *sources: str) -> None:
     lab.open("widget.ipynb")
 
 
-def show(lab: Lab) -> Locator:
+def show(lab: Lab, call: str = CALL) -> Locator:
     """A notebook with one widget in it, run; returns the output."""
-    write(lab, f"import gradwright.widgets\n{CALL}")
+    write(lab, f"import gradwright.widgets\n{call}")
     lab.run_all()
-    output = lab.cell(CALL).locator(".jp-OutputArea-output")
+    output = lab.cell(call).locator(".jp-OutputArea-output")
     expect(output.get_by_role("img")).to_be_visible()
     return output
 
@@ -109,3 +110,23 @@ def test_the_monitor_moves_while_the_model_trains_and_leaves_no_hook(lab: Lab) -
         lab.page.wait_for_timeout(50)
     assert len(seen) > 3
     expect(training).to_contain_text("0 hooks left")
+
+
+def test_a_curve_is_changed_kept_and_its_code_read_by_keyboard_alone(lab: Lab) -> None:
+    output = show(lab, CURVES)
+    keys = lab.page.keyboard
+    expect(output.get_by_label("Preset")).to_have_value("staircase")  # the page has moved no slider off its value
+    expect(output.get_by_text("T_max", exact=True)).to_be_hidden()
+    output.get_by_role("button", name="Keep").focus()
+    keys.press("Space")
+    kept = output.get_by_label("Kept", exact=True)
+    expect(kept).to_have_value("StepLR(lr=0.05, step_size=30, gamma=0.3)")
+    output.get_by_role("slider").first.focus()
+    for _ in range(4):
+        keys.press("ArrowRight")
+    code = output.get_by_label("Code", exact=True)
+    expect(code).to_have_value(re.compile(r"AdamW\(model\.parameters\(\), lr=0\.2\)"))
+    expect(output.get_by_role("img")).to_have_accessible_name(
+        re.compile(r"A, StepLR: rate 0\.06, .* B, StepLR: rate 0\.015")
+    )
+    expect(output.get_by_label("Preset")).to_have_value("your own")

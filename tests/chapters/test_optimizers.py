@@ -124,6 +124,16 @@ def test_a_parameter_that_is_not_in_row_major_order_moves_too():
     assert p.detach().numpy().tolist() == np.full((100, 200), 0.5).tolist()
 
 
+def test_momentum_that_comes_later_finds_its_memory():
+    p = leaf([1.0], [1.0])
+    optimizer = optim.SGD([p], lr=0.1)
+    optimizer.step()
+    optimizer.param_groups[0]["momentum"] = 0.5
+    optimizer.step()
+    optimizer.step()
+    assert p.item() == pytest.approx(1 - 0.1 - 0.1 - 0.15)
+
+
 def test_a_closure_is_computed_with_gradients_and_its_loss_returned():
     p = leaf([3.0])
     optimizer = optim.SGD([p], lr=0.1)

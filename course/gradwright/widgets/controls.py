@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from autograder.errors import BadInput
 
+from .pictures import Picture
+
 if TYPE_CHECKING:
     from ipywidgets import DOMWidget, ValueWidget
 
-__all__ = ["Choice", "Control", "Count", "Run", "Slider", "Steps", "Text"]
+__all__ = ["Choice", "Collection", "Control", "Count", "LogSlider", "Run", "Slider", "Steps", "Text"]
 
 # A label is never cut short, and a row of controls breaks where the window is narrow.
 UNCUT = {"description_width": "initial"}
@@ -43,6 +46,9 @@ class Control:
     def place(self, widget: ValueWidget, value: object) -> None:
         widget.value = value
 
+    def follow(self, widget: ValueWidget, picture: Picture) -> None:
+        """Fit the control to what is shown now."""
+
     def refuse(self, value: object, remedy: str) -> BadInput:
         return BadInput(f"{self.name}={value!r} is not a value of this widget: {remedy}.")
 
@@ -63,6 +69,28 @@ class Text(Control):
 
         layout = {"width": self.width}
         return Field(value, description=self.label, continuous_update=False, style=UNCUT, layout=layout)
+
+
+@dataclass(frozen=True)
+class Collection(Text):
+    """A line of text with semicolons, to which a button adds what the picture shows now: its `call`."""
+
+    def dress(self, widget: ValueWidget) -> DOMWidget:
+        from ipywidgets import Button, HBox
+
+        keep = Button(description="Keep", tooltip="Keep what is shown now", layout={"width": "auto"})
+        clear = Button(description="Clear", tooltip="Forget all that was kept", layout={"width": "auto"})
+        keep.on_click(lambda _: self.keep(widget))
+        clear.on_click(lambda _: self.place(widget, ""))
+        return HBox([keep, clear, widget], layout=ROW)
+
+    def follow(self, widget: ValueWidget, picture: Picture) -> None:
+        widget.shown = getattr(picture, "call", "")
+
+    def keep(self, widget: ValueWidget) -> None:
+        kept = [part.strip() for part in widget.value.split(";") if part.strip()]
+        if widget.shown and widget.shown not in kept:
+            widget.value = "; ".join([*kept, widget.shown])
 
 
 @dataclass(frozen=True)
@@ -101,6 +129,31 @@ class Slider(Control):
 
         span = {"min": self.low, "max": self.high, "step": self.step}
         return FloatSlider(value, **span, description=self.label, style=UNCUT, layout={"width": "360px"})
+
+
+@dataclass(frozen=True)
+class LogSlider(Slider):
+    """A number between two others, where every tenfold is as long as the next: 1, 1.5, 2, 3, 5, 7, 10, ..."""
+
+    def build(self, value: object) -> ValueWidget:
+        from ipywidgets import SelectionSlider
+
+        layout = {"width": "360px"}
+        return SelectionSlider(
+            options=self.options_with(value), value=value, description=self.label, style=UNCUT, layout=layout
+        )
+
+    def options_with(self, value: object) -> list[tuple[str, float]]:
+        """The places of the slider, and this number among them."""
+        tens = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
+        places = {float(f"{digits}e{ten}") for ten in tens for digits in (1, 1.5, 2, 3, 5, 7)}
+        within = {place for place in places if self.low <= place <= self.high}
+        return [(f"{place:g}", place) for place in sorted(within | {value})]
+
+    def place(self, widget: ValueWidget, value: object) -> None:
+        if value not in [place for _, place in widget.options]:
+            widget.options = self.options_with(value)
+        widget.value = value
 
 
 @dataclass(frozen=True)
@@ -155,9 +208,9 @@ class Steps(Control):
     def move(self, widget: ValueWidget, by: int) -> None:
         widget.value = min(max(widget.value + by, widget.min), widget.max)
 
-    def follow(self, widget: ValueWidget, steps: int) -> None:
+    def follow(self, widget: ValueWidget, picture: Picture) -> None:
         """Fit the slider to the picture. A slider needs two places to stand, so with fewer steps it is switched off."""
-        widget.max, widget.disabled = max(steps - 1, 1), steps < 2
+        widget.max, widget.disabled = max(picture.steps - 1, 1), picture.steps < 2
 
 
 @dataclass(frozen=True)

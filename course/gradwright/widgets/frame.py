@@ -14,6 +14,9 @@ tensor first. `static` returns a `Picture`:
     .png() -> bytes     the same bytes for the same arguments
     .alt -> str         what the picture shows, in words
 
+A picture may have a `code`, which then stands below it in a field for copying, and a `call`, its contents in one line,
+for a `Collection` among the controls to keep. Controls named by `hidden` are not on the screen.
+
 An argument that cannot be is a BadInput; `static` raises it, while the widget says it in one sentence under its
 controls and keeps the last picture that could be drawn. The controls take the keyboard: Tab goes from one to the next,
 the arrow keys move a list or a slider, Enter takes a text, Space presses a button.
@@ -22,7 +25,7 @@ the arrow keys move a list or a slider, Enter takes a text, Space presses a butt
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from html import escape
@@ -61,6 +64,10 @@ class Frame:
     def picture(self, **values: object) -> Picture:
         raise NotImplementedError
 
+    def hidden(self, **values: object) -> Collection[str]:
+        """The controls that mean nothing beside these values, and are not shown."""
+        return ()
+
     @classmethod
     def static(cls, *arguments: object, **named: object) -> Picture:
         """The picture for the arguments of the widget, without a kernel or a control: `.png()` and `.alt`."""
@@ -96,7 +103,8 @@ class Panel:
     """The live half: the ipywidgets of one widget on the screen.
 
     `controls` are the ipywidgets by name, `choice` is the list of presets, `sentence` what is said about an input that
-    cannot be drawn, `drawn` how many times the picture was drawn. Several changes in quick succession are one redraw.
+    cannot be drawn, `drawn` how many times the picture was drawn, `code` the field with the code that makes what is
+    shown, for pictures that have one. Several changes in quick succession are one redraw.
     """
 
     def __init__(self, frame: Frame) -> None:
@@ -117,20 +125,22 @@ class Panel:
         return {name: round(value, 9) if isinstance(value, float) else value for name, value in values.items()}
 
     def _lay_out(self) -> DOMWidget:
-        from ipywidgets import HTML, Dropdown, HBox, VBox
+        from ipywidgets import HTML, Dropdown, HBox, Textarea, VBox
 
         options = [*self.frame.presets, OWN]
         choice = {"options": options, "value": self._preset(), "description": "Preset"}
         self.choice = Dropdown(**choice, style=UNCUT, layout={"width": "auto"})
         self.note, self.view = HTML(), HTML(layout={"width": "100%"})
+        self.code = Textarea(description="Code", style=UNCUT, layout={"width": "100%", "max_width": "760px"})
         caption = HTML(
             f"<p style='line-height:1.45'><strong>{escape(self.frame.title)}.</strong> {escape(self.frame.caption)}</p>"
         )
         dressed = [(control, control.dress(self.controls[control.name])) for control in self.frame.controls]
+        self.dressed = {control.name: widget for control, widget in dressed}
         inputs = [widget for control, widget in dressed if not isinstance(control, Steps)]
         walks = [widget for control, widget in dressed if isinstance(control, Steps)]
         row = HBox([self.choice, *inputs], layout=ROW)
-        return VBox([caption, row, *walks, self.note, self.view])
+        return VBox([caption, row, *walks, self.note, self.view, self.code])
 
     def _preset(self) -> str:
         """The preset that the controls stand at; a walk's step belongs to none."""
@@ -177,6 +187,7 @@ class Panel:
 
     def redraw(self) -> None:
         self._waiting = None
+        self._hide(self.frame.hidden(**self.values))
         try:
             picture = self.frame.picture(**self.values)
         except BadInput as error:
@@ -187,10 +198,18 @@ class Panel:
 
     def _show(self, picture: Picture) -> None:
         self.alt, self.drawn, self.view.value = picture.alt, self.drawn + 1, picture.html()
+        code = getattr(picture, "code", "")
+        self.code.value, self.code.rows = code, code.count("\n") + 1
+        self.code.layout.display = None if code else "none"
         with self._quietly():
             for control in self.frame.controls:
-                if isinstance(control, Steps):
-                    control.follow(self.controls[control.name], picture.steps)
+                control.follow(self.controls[control.name], picture)
+
+    def _hide(self, names: Collection[str]) -> None:
+        for name, widget in self.dressed.items():
+            display = "none" if name in names else None
+            if widget.layout.display != display:
+                widget.layout.display = display
 
     def _say(self, sentence: str) -> None:
         self.sentence = sentence
