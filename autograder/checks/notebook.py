@@ -14,6 +14,10 @@ from autograder.checks.verdict import Verdict
 from autograder.errors import BadInput, CheckFailed, Interrupted
 
 
+NOTHING = object()
+"""Stands for an answer that was not given."""
+
+
 @dataclass
 class Session:
     """What the first cell of a notebook set."""
@@ -36,14 +40,22 @@ def begin(framework: Any, chapter: int, stale: Callable[[], list[str]] = list) -
     _session = Session(framework, chapter, stale)
 
 
-def check(exercise_id: str, target: Any) -> None:
+def check(exercise_id: str, target: Any = NOTHING) -> None:
     """Judge `target` as the answer to an exercise and show the verdict.
 
-    Raises CheckFailed unless every case is right, so that nbgrader scores the cell.
+    Raises CheckFailed unless every case is right, so that nbgrader scores the cell; BadInput where there is no such
+    exercise, or `target` cannot be its answer.
 
     >>> check("start-dot", dot)          # doctest: +SKIP
     """
+    if isinstance(target, str) and not isinstance(exercise_id, str):
+        exercise_id, target = target, NOTHING  # the wrong way round
     exercise = find(exercise_id)
+    if target is NOTHING:
+        raise BadInput(
+            f"check takes the exercise's name, as text, and then the answer: "
+            f'write check("{exercise.id}", {exercise.name})'
+        )
     session = session_of(exercise)
     try:
         verdict = judge(exercise, target, session.framework)
