@@ -13,7 +13,6 @@ from autograder.checks.run import describe
 from autograder.checks.verdict import Verdict
 from autograder.errors import BadInput, CheckFailed, Interrupted
 
-
 NOTHING = object()
 """Stands for an answer that was not given."""
 
