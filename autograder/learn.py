@@ -131,6 +131,8 @@ def lab_command(port: int | None, browser: bool, root: Path) -> list[str]:
     first = chapters(root)[0]
     command = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={root}", "--log-level=WARN"]
     command += [f"--LabApp.app_settings_dir={SETTINGS}"]
+    # Left to itself, JupyterLab opens the tabs and terminals that its user had in another project.
+    command += [f"--LabApp.workspaces_dir={Path(sys.prefix, 'share', 'jupyter', 'lab', 'workspaces')}"]
     command += [f"--ServerApp.jpserver_extensions=nbgrader.server_extensions.{name}=False" for name in INSTRUCTORS]
     if os.name != "nt":
         # Left to itself, the server starts a login shell where its output goes to a file, and that resets PATH.
