@@ -59,7 +59,7 @@ def check(exercise_id: str, target: Any = NOTHING) -> None:
     try:
         verdict = judge(exercise, target, session.framework)
     except KeyboardInterrupt as stop:
-        where = describe(stop).where or exercise.name
+        where = describe(stop, target).where or exercise.name
         raise Interrupted(f"{exercise.title} was stopped at {where}; if it never ends, look at that loop") from None
     if verdict.right:
         session.passed.add(exercise.id)
