@@ -122,8 +122,13 @@ def require_free(port: int) -> None:
 
 
 def lab_environment() -> dict[str, str]:
-    """The environment for JupyterLab: `autograder` and `jupyter` are found in its terminals too."""
-    return {**os.environ, "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])}
+    """The environment for JupyterLab: `autograder` and `jupyter` are found in its terminals too.
+
+    Left to itself, it opens the tabs and terminals that its user had in another project.
+    """
+    workspaces = Path(sys.prefix, "share", "jupyter", "lab", "workspaces")
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    return {"JUPYTERLAB_WORKSPACES_DIR": str(workspaces), **os.environ, "PATH": path}
 
 
 def lab_command(port: int | None, browser: bool, root: Path) -> list[str]:
@@ -131,8 +136,6 @@ def lab_command(port: int | None, browser: bool, root: Path) -> list[str]:
     first = chapters(root)[0]
     command = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={root}", "--log-level=WARN"]
     command += [f"--LabApp.app_settings_dir={SETTINGS}"]
-    # Left to itself, JupyterLab opens the tabs and terminals that its user had in another project.
-    command += [f"--LabApp.workspaces_dir={Path(sys.prefix, 'share', 'jupyter', 'lab', 'workspaces')}"]
     command += [f"--ServerApp.jpserver_extensions=nbgrader.server_extensions.{name}=False" for name in INSTRUCTORS]
     if os.name != "nt":
         # Left to itself, the server starts a login shell where its output goes to a file, and that resets PATH.

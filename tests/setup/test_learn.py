@@ -140,10 +140,11 @@ def test_the_lab_opens_the_first_chapter_with_the_project_as_its_root(project: P
     assert {"--ServerApp.port=9000", "--ServerApp.port_retries=0", "--no-browser"} <= set(command)
 
 
-def test_the_lab_s_tabs_are_this_project_s_and_no_other_s(project: Path) -> None:
-    option = "--LabApp.workspaces_dir="
-    kept = [part for part in learn.lab_command(None, browser=True, root=project) if part.startswith(option)]
-    assert [Path(part.removeprefix(option)).is_relative_to(sys.prefix) for part in kept] == [True]
+def test_the_lab_s_tabs_are_this_project_s_and_no_other_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JUPYTERLAB_WORKSPACES_DIR", raising=False)
+    assert Path(learn.lab_environment()["JUPYTERLAB_WORKSPACES_DIR"]).is_relative_to(sys.prefix)
+    monkeypatch.setenv("JUPYTERLAB_WORKSPACES_DIR", "elsewhere")
+    assert learn.lab_environment()["JUPYTERLAB_WORKSPACES_DIR"] == "elsewhere"
 
 
 def test_without_a_port_the_lab_chooses_one(project: Path) -> None:
