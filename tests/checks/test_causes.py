@@ -174,6 +174,13 @@ def test_operands_are_swapped_where_a_case_has_them():
     assert neither.causes == ()
 
 
+@pytest.mark.parametrize("answer", [lambda a: str(a.sum()), lambda a: f"{a.sum():.3f}", lambda a: [["1", "2"]]])
+def test_text_where_numbers_are_asked_for(answer):
+    assert causes(answer, lambda a: a.sum()) == [
+        "This is text and not a number: return the value itself, without quotes, `str` or an f-string."
+    ]
+
+
 def test_an_input_changed_in_place_comes_before_what_it_returns():
     def answer(a):
         a *= 2
