@@ -122,8 +122,13 @@ def require_free(port: int) -> None:
 
 
 def lab_environment() -> dict[str, str]:
-    """The environment for JupyterLab: `autograder` and `jupyter` are found in its terminals too."""
-    return {**os.environ, "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])}
+    """The environment for JupyterLab: `autograder` and `jupyter` are found in its terminals too.
+
+    Left to itself, it opens the tabs and terminals that its user had in another project.
+    """
+    workspaces = Path(sys.prefix, "share", "jupyter", "lab", "workspaces")
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    return {"JUPYTERLAB_WORKSPACES_DIR": str(workspaces), **os.environ, "PATH": path}
 
 
 def lab_command(port: int | None, browser: bool, root: Path) -> list[str]:

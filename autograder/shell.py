@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 import gradwright
-from autograder.checks import Verdict, exercises_of
+from autograder.checks import Exercise, Verdict, exercises_of, find
 from autograder.checks.exercise import record_files
 from autograder.errors import BadInput, GradwrightError, NotebookError
 from gradwright._chapters import CHAPTERS, Chapter, find_chapter, relative
-from gradwright._mine import find_notebook, opened
+from gradwright._mine import find_notebook, no_verdict, opened
 
 PATIENCE = 60.0
 """Seconds for one exercise, or for loading a notebook: a loop without an end must not hide the others."""
@@ -23,7 +24,7 @@ PATIENCE = 60.0
 def check_chapter(number: int) -> int:
     """Print the verdict on every exercise of the learner's notebook; returns 0 if all are right, else 1.
 
-    Raises NotebookError, after the verdicts that could be had, where the notebook cannot be loaded or does not end.
+    Raises NotebookError where the notebook cannot be loaded.
     """
     chapter = find_chapter(number)
     path = notebook_of(chapter)
@@ -108,44 +109,75 @@ def standing(chapter: Chapter) -> tuple[list[Row], str, str]:
 def judged(chapter: Chapter, path: Path) -> Iterator[Row]:
     """The exercises of a notebook, judged in a process of their own, each as soon as it is known.
 
-    Raises NotebookError where the notebook cannot be loaded, does not end or ends the process.
+    One that does not end, or ends the process, cannot be judged, and nor can what builds on it; another process takes
+    the others. Raises NotebookError where the notebook itself cannot be loaded.
     """
-    context = multiprocessing.get_context("spawn")
-    receiver, sender = context.Pipe(duplex=False)
-    child = context.Process(target=send_rows, args=(chapter.number, path, sender), daemon=True)
-    child.start()
-    sender.close()
-    doing = "loading it"
-    try:
-        while receiver.poll(PATIENCE):
-            kind, content = receiver.recv()
-            if kind == "row":
-                yield content
-            elif kind == "doing":
+    done: set[str] = set()
+    lost: dict[str, str] = {}
+    ended = False
+    while not ended:
+        doing = ""
+        for kind, content in messages(chapter, path, done, lost):
+            if kind == "doing":
                 doing = content
+            elif kind == "row":
+                done.add(doing)
+                yield content
             elif kind == "trouble":
                 raise NotebookError(content)
-            else:
+            elif kind == "lost" and not doing:
+                raise NotebookError(f"{relative(path)}: loading it {content}")
+            elif kind == "lost":
+                lost[doing] = f"it {content}"
+            ended = kind == "end"
+
+
+def messages(chapter: Chapter, path: Path, done: set[str], lost: dict[str, str]) -> Iterator[tuple[str, Any]]:
+    """What a process that judges sends, up to its end, or to `lost` and what happened to it."""
+    context = multiprocessing.get_context("spawn")
+    receiver, sender = context.Pipe(duplex=False)
+    child = context.Process(target=send_rows, args=(chapter.number, path, set(done), dict(lost), sender), daemon=True)
+    child.start()
+    sender.close()
+    try:
+        kind = ""
+        while kind not in ("end", "trouble"):
+            if not receiver.poll(PATIENCE):
+                yield "lost", f"did not end in {PATIENCE:.0f} seconds: is there a loop without an end?"
                 return
-        raise NotebookError(
-            f"{relative(path)}: {doing} did not end in {PATIENCE:.0f} seconds: is there a loop without an end?"
-        )
+            kind, content = receiver.recv()
+            yield kind, content
     except EOFError:
-        raise NotebookError(f"{relative(path)}: {doing} ended the process: look for exit() or a crash") from None
+        yield "lost", "ended the process: look for exit() or a crash"
     finally:
         child.kill()
         child.join()
 
 
-def send_rows(number: int, path: Path, sender: Connection) -> None:
-    """Judge a notebook and send what is being done, each row, and how it ended."""
+def send_rows(number: int, path: Path, done: set[str], lost: dict[str, str], sender: Connection) -> None:
+    """Judge what is not done of a notebook, and send what is being done, each row, and how it ended."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that waits: it ends this one
     gradwright.chapter(number)
+    exercises = exercises_of(number)
+    lost = with_what_builds_on(lost, exercises)
     try:
         with opened(find_chapter(number), path, {}) as verdict_of:
-            for exercise in exercises_of(number):
-                sender.send(("doing", exercise.title))
-                sender.send(("row", row_of(verdict_of(exercise))))
+            for exercise in exercises:
+                if exercise.id not in done:
+                    sender.send(("doing", exercise.id))
+                    trouble = lost.get(exercise.id)
+                    verdict = no_verdict(exercise, trouble) if trouble else verdict_of(exercise)
+                    sender.send(("row", row_of(verdict)))
         sender.send(("end", None))
     except GradwrightError as error:
         sender.send(("trouble", str(error)))
+
+
+def with_what_builds_on(lost: dict[str, str], exercises: Sequence[Exercise]) -> dict[str, str]:
+    """`lost`, and a reason for each exercise that builds on one that is: it would wait for as long."""
+    lost = dict(lost)
+    for exercise in exercises:
+        needed = next((one for one in exercise.needs if one in lost), "")
+        if needed and exercise.id not in lost:
+            lost[exercise.id] = f"it builds on {find(needed).title}, which could not be judged"
+    return lost

@@ -933,6 +933,9 @@ print(x.storage.data[flat_offset((1, 2), x.strides, x.offset)])
 # **Idea.** Turn a table on its side. Nothing has to move: read it with the two sizes exchanged *and the two strides
 # exchanged*, and every element is where the new rule says. The same trick gives a column, every second row, a row read
 # backwards. All of them are the old storage, seen through other numbers.
+#
+# The picture draws one storage four times. The number in a cell is not what lies there: it says when the view reads the
+# cell, 0 first. A cell without a number is never read.
 
 # %% figure="views"
 """One storage of twelve cells, drawn four times, with the cells that a view touches marked and numbered in the order in

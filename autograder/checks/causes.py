@@ -21,6 +21,8 @@ MOST_AXES = 5
 def likely_causes(difference: Difference, arrays: Arrays) -> list[str]:
     """Sentences that each explain this difference alone. `arrays` are the inputs of the case."""
     got, wanted = difference.got, difference.wanted
+    if got is not None and got.dtype.kind == "U" != wanted.dtype.kind:
+        return ["This is text and not a number: return the value itself, without quotes, `str` or an f-string."]
     if got is None or got.ndim > MOST_AXES or got.dtype.kind not in "fciub" or wanted.dtype.kind not in "fciub":
         return []
     if difference.kind == "dtype":

@@ -126,8 +126,8 @@ def find(exercise_id: str) -> Exercise:
     """The record with this id."""
     if not isinstance(exercise_id, str):
         raise BadInput(
-            f"check asks for the exercise's name first, as text, and got {type(exercise_id).__name__}: "
-            f'write check("start-dot", dot)'
+            f"check asks for the exercise's name first, as text, and got {type(exercise_id).__name__}: write it in "
+            f'quotes, as in check("start-dot", dot)'
         )
     for number, path in record_files().items():
         if exercise_id.startswith(path.stem[3:] + "-"):

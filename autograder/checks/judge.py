@@ -17,7 +17,7 @@ from autograder.checks.compare import Difference, compare_outputs, same_outcome
 from autograder.checks.exercise import STUB, Exercise, exercises_of
 from autograder.checks.run import NO_RETURN, Outcome, run_probe, words
 from autograder.checks.stored import Reference, StoredCase, identical, read_reference
-from autograder.checks.verdict import Cause, Result, Verdict
+from autograder.checks.verdict import Cause, Result, Verdict, explains
 from autograder.errors import BadInput
 
 MOST_SWAPS = 6
@@ -45,9 +45,15 @@ def check_target(exercise: Exercise, target: Any) -> None:
         got = f"{shown(target)} ({type(target).__name__})"
         raise BadInput(f"{exercise.id} asks for {exercise.name} itself and got {got}: write {call}, without calling it")
     if exercise.kind == "function" and isinstance(target, type):
-        raise BadInput(f"{exercise.id} asks for a function and got the class {target.__name__}: write {call}")
+        raise BadInput(
+            f"{exercise.id} asks for a function and got the class {target.__name__}: begin its cell with "
+            f"`def {exercise.name}(...)` and run it again"
+        )
     if exercise.kind == "class" and not isinstance(target, type):
-        raise BadInput(f"{exercise.id} asks for a class and got {shown(target)}: write {call}")
+        raise BadInput(
+            f"{exercise.id} asks for a class and got {shown(target)}, which is none: write {call}, and begin its cell "
+            f"with `class {exercise.name}`"
+        )
     own_name = getattr(target, "__qualname__", "")
     for other in exercises_of(exercise.chapter):
         if other.name == own_name != exercise.name:
@@ -107,12 +113,9 @@ def find_causes(verdict: Verdict, reference: Reference) -> list[Cause]:
     mistakes = [known(name, reference, partly[name]) for name in likely[:2]]
     if explains(mistakes, verdict):
         return mistakes
+    # What refuses no bad input may do so for many reasons: a value of a wrong kind refuses nothing either.
+    mistakes = [one for one in mistakes if not all(result.yes_or_no for result in partly[one.mistake])]
     return sorted(by_rule(verdict.failing) + mistakes, key=lambda cause: -cause.seen)[:1]
-
-
-def explains(causes: Sequence[Cause], verdict: Verdict) -> bool:
-    """Whether the causes account for half of what fails, or more."""
-    return bool(causes) and causes[0].seen * 2 >= len(verdict.failing)
 
 
 def partial_agreement(verdict: Verdict, mistake: str) -> list[Result]:
@@ -156,6 +159,10 @@ def seen_directly(failing: Sequence[Result]) -> list[Cause]:
             "it has no `return` with a value." if forgot else "some path through it ends without a `return`."
         )
         return [cause(text + " Printing a result does not return it." * printed, nothing)]
+    circles = [r for r in failing if r.outcome.raised and r.outcome.raised.kind == "RecursionError"]
+    if len(circles) * 2 > len(failing):
+        text = "It calls itself without end: directly, or through a method or an operator that leads back to it."
+        return [cause(text, circles)]
     return []
 
 
@@ -201,8 +208,10 @@ def swapped(exercise: Exercise, target: Any, framework: Any, reference: Referenc
 def all_right_when_exchanged(
     exercise: Exercise, target: Any, framework: Any, cases: Sequence[StoredCase], a: str, b: str
 ) -> bool:
+    """Whether every case comes out right with two inputs exchanged, in those that have both."""
     for case in cases:
-        arrays = case.arrays | {a: case.arrays[b], b: case.arrays[a]}
+        both = {a, b} <= case.arrays.keys()
+        arrays = case.arrays | {a: case.arrays[b], b: case.arrays[a]} if both else case.arrays
         outcome = run_probe(exercise, target, arrays, framework)
         if outcome.raised or compare_outputs(outcome, case.wanted):
             return False

@@ -13,6 +13,9 @@ from autograder.checks.run import describe
 from autograder.checks.verdict import Verdict
 from autograder.errors import BadInput, CheckFailed, Interrupted
 
+NOTHING = object()
+"""Stands for an answer that was not given."""
+
 
 @dataclass
 class Session:
@@ -36,19 +39,27 @@ def begin(framework: Any, chapter: int, stale: Callable[[], list[str]] = list) -
     _session = Session(framework, chapter, stale)
 
 
-def check(exercise_id: str, target: Any) -> None:
+def check(exercise_id: str, target: Any = NOTHING) -> None:
     """Judge `target` as the answer to an exercise and show the verdict.
 
-    Raises CheckFailed unless every case is right, so that nbgrader scores the cell.
+    Raises CheckFailed unless every case is right, so that nbgrader scores the cell; BadInput where there is no such
+    exercise, or `target` cannot be its answer.
 
     >>> check("start-dot", dot)          # doctest: +SKIP
     """
+    if isinstance(target, str) and not isinstance(exercise_id, str):
+        exercise_id, target = target, NOTHING  # the wrong way round
     exercise = find(exercise_id)
+    if target is NOTHING:
+        raise BadInput(
+            f"check takes the exercise's name, as text, and then the answer: "
+            f'write check("{exercise.id}", {exercise.name})'
+        )
     session = session_of(exercise)
     try:
         verdict = judge(exercise, target, session.framework)
     except KeyboardInterrupt as stop:
-        where = describe(stop).where or exercise.name
+        where = describe(stop, target).where or exercise.name
         raise Interrupted(f"{exercise.title} was stopped at {where}; if it never ends, look at that loop") from None
     if verdict.right:
         session.passed.add(exercise.id)

@@ -85,7 +85,7 @@ def run_probe(exercise: Exercise, target: Any, arrays: Arrays, framework: Any) -
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # SystemExit too: nothing that an answer raises ends the notebook's run
-            failure = describe(error)
+            failure = describe(error, target)
         warned = tuple(dict.fromkeys(f"{w.category.__name__}: {words(w.message)}" for w in caught))
     if no_dict:
         raise BadInput(f"the probe of {exercise.id!r} gave a {no_dict}: let it return a dict of arrays by name")
@@ -149,18 +149,28 @@ def unchanged(before: np.ndarray, after: np.ndarray) -> bool:
     return before.shape == after.shape and before.dtype == after.dtype and before.tobytes() == after.tobytes()
 
 
-def describe(error: BaseException) -> Raised:
-    """An exception, with the innermost line that is the learner's own, or else one of the reference implementation."""
+def describe(error: BaseException, target: Any = None) -> Raised:
+    """An exception, with the innermost line that is the learner's own, or else one of the reference implementation.
+
+    Where calls went round in a circle the innermost is met by chance: one of `target`'s own file is better.
+    """
     frames = traceback.extract_tb(error.__traceback__)
     ours = [f for f in frames if not f.filename.startswith(LIBRARIES) and "-packages" not in f.filename]
     own = [f for f in ours if "solutions" not in PurePath(f.filename).parts] or ours
+    home = getattr(getattr(target, "__code__", None), "co_filename", "")
+    if isinstance(error, RecursionError):
+        own = [f for f in own if f.filename == home] or own
     if not own:
         return Raised(type(error).__name__, words(error))
     frame = own[-1]
     line = f": {frame.line[:MOST_TEXT]}" if frame.line else ""
-    return Raised(type(error).__name__, words(error), f"{place(frame.filename)}, line {frame.lineno}{line}")
+    return Raised(type(error).__name__, words(error), f"{place(frame, home)}, line {frame.lineno}{line}")
 
 
-def place(filename: str) -> str:
+def place(frame: traceback.FrameSummary, home: str) -> str:
     """A file name as a learner knows it: kernels call every cell by a file in a temporary folder."""
-    return "your cell" if "ipykernel" in filename or filename.startswith("<ipython") else PurePath(filename).name
+    if "ipykernel" not in frame.filename and not frame.filename.startswith("<ipython"):
+        return PurePath(frame.filename).name
+    if frame.filename == home or not home:
+        return "your cell"
+    return "another cell" if frame.name.startswith("<") else f"the cell of {frame.name}"

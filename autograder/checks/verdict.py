@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 
@@ -48,6 +48,11 @@ class Result:
     @property
     def right(self) -> bool:
         return not (self.differences or self.outcome.raised or self.outcome.changed)
+
+    @property
+    def yes_or_no(self) -> bool:
+        """Whether single truth values are all that is wanted: was bad input refused?"""
+        return all(array.dtype == bool and not array.shape for array in self.case.wanted.values())
 
 
 @dataclass(frozen=True)
@@ -165,10 +170,20 @@ def seen_in(seen: int, failing: int) -> str:
 
 
 def telling(verdict: Verdict) -> Result:
-    """The failing case to show: one that the cause explains, or else one with a wrong value, or else the first."""
+    """The failing case to show: an error where most end in one and the cause is another's, or else one that the cause
+    explains, or else one with a wrong value (that bad input was not refused says less), or else the first."""
+    raised = [r for r in verdict.failing if r.outcome.raised]
+    if len(raised) * 2 > len(verdict.failing) and not explains(verdict.causes, verdict):
+        return raised[0]
     explained = [r for r in verdict.failing if verdict.causes and r.case.name == verdict.causes[0].case]
     valued = [r for r in verdict.failing if r.differences and not r.outcome.raised]
-    return [*explained, *valued, *verdict.failing][0]
+    worth_more = [r for r in valued if not r.yes_or_no]
+    return [*explained, *worth_more, *valued, *verdict.failing][0]
+
+
+def explains(causes: Sequence[Cause], verdict: Verdict) -> bool:
+    """Whether the causes account for half of what fails, or more."""
+    return bool(causes) and causes[0].seen * 2 >= len(verdict.failing)
 
 
 def rows_of_inputs(arrays: Arrays) -> Iterator[tuple[str, str]]:

@@ -141,8 +141,10 @@ def find_notebook(chapter: Chapter) -> Path | None:
 
 def renamed(missing: Path) -> str:
     """What stands between "is missing" and the last remedy: the notebooks that it may have become."""
-    others = sorted(path.name for path in missing.parent.glob("*.ipynb"))
-    return f"; there is {' and '.join(others)}: rename it, or " if others else ": "
+    others = sorted(path.name for path in missing.parent.glob("*.ipynb") if path.is_file())
+    if len(others) > 1:
+        return f"; there are {', '.join(others[:-1])} and {others[-1]}: rename the one that is yours, or "
+    return f"; there is {others[0]}: rename it, or " if others else ": "
 
 
 def stale() -> list[str]:

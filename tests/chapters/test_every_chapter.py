@@ -72,6 +72,32 @@ def test_every_verdict_fits_on_one_screen(source):
                 assert " ".join(cause.text.split()) in " ".join(verdict.text().split()), f"{name} is cut: shorten it"
 
 
+def text(*arguments, **options):
+    return "31"
+
+
+def one_by_one(*arguments, **options):
+    yield from arguments
+
+
+def refused_without_a_word(*arguments, **options):
+    raise ValueError
+
+
+@pytest.mark.parametrize("odd", [text, one_by_one, refused_without_a_word], ids=lambda odd: odd.__name__)
+@each_chapter
+def test_an_answer_of_a_wrong_kind_is_not_named_by_what_it_let_through(source, odd):
+    """It refuses no bad input, or all input, as many a mistake does: that alone does not make it that mistake."""
+    for exercise in chapter_of(source).records:
+        if exercise.kind == "function":
+            with limited(exercise.chapter):
+                verdict = judge(exercise, odd, gradwright)
+            refusals = {result.case.name for result in verdict.failing if result.yes_or_no}
+            few = [one for one in verdict.causes if one.mistake and one.seen * 2 < len(verdict.failing)]
+            assert not [one for one in few if one.case in refusals], f"{exercise.id}\n{verdict.text()}"
+            assert not verdict.right
+
+
 @each_chapter
 def test_an_exercise_says_where_to_look_next(source):
     for exercise in chapter_of(source).records:

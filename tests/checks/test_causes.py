@@ -154,6 +154,33 @@ def test_swapped_operands():
     assert verdict.causes[0].seen == len(verdict.failing) == verdict.total
 
 
+def test_operands_are_swapped_where_a_case_has_them():
+    """Cases need not have the same inputs: one may hold what its refusal must name."""
+
+    def inputs(rng, *shape):
+        found = {"a": rng.standard_normal(shape), "b": rng.standard_normal(shape)}
+        return found | {"more": rng.standard_normal(shape)} if shape == (3, 4) else found
+
+    def probe(target, arrays, framework):
+        return {"y": target(arrays["a"], arrays["b"])}
+
+    def right(a, b):
+        return np.tanh(a) - 2 * b
+
+    exercise = make_exercise(inputs, probe=probe, draw=lambda rng: (2, 5))
+    verdict = verdict_on(lambda a, b: right(b, a), right, exercise)
+    assert [c.text for c in verdict.causes] == ["It is right when `a` and `b` are exchanged: their roles are swapped."]
+    neither = verdict_on(lambda a, b: right(b, a) if a.shape != (4, 2) else np.exp(a * b), right, exercise)
+    assert neither.causes == ()
+
+
+@pytest.mark.parametrize("answer", [lambda a: str(a.sum()), lambda a: f"{a.sum():.3f}", lambda a: [["1", "2"]]])
+def test_text_where_numbers_are_asked_for(answer):
+    assert causes(answer, lambda a: a.sum()) == [
+        "This is text and not a number: return the value itself, without quotes, `str` or an f-string."
+    ]
+
+
 def test_an_input_changed_in_place_comes_before_what_it_returns():
     def answer(a):
         a *= 2

@@ -9,6 +9,7 @@ import pytest
 
 from autograder.checks.exercise import exercises_of, find, record_files
 from autograder.checks.judge import judge
+from autograder.checks.notebook import check
 from autograder.checks.stored import read_reference
 from autograder.errors import BadInput
 from tests.checks.small_exercise import make_exercise
@@ -59,13 +60,18 @@ def test_a_class_is_refused_where_a_function_is_asked_for():
         pass
 
     text = message(judge_real("start-dot", Dot))
-    assert text == 'start-dot asks for a function and got the class Dot: write check("start-dot", dot)'
+    assert text == (
+        "start-dot asks for a function and got the class Dot: begin its cell with `def dot(...)` and run it again"
+    )
 
 
 def test_a_function_is_refused_where_a_class_is_asked_for():
     exercise = make_exercise(kind="class", name="Small")
     text = message(lambda: judge(exercise, sum_of_both, None))
-    assert text == 'start-small asks for a class and got sum_of_both: write check("start-small", Small)'
+    assert text == (
+        'start-small asks for a class and got sum_of_both, which is none: write check("start-small", Small), '
+        "and begin its cell with `class Small`"
+    )
 
 
 def test_the_answer_to_another_exercise_is_refused():
@@ -102,7 +108,14 @@ def test_any_other_text_is_refused_with_what_there_is(wanted):
 
 @pytest.mark.parametrize("wanted", [3, None, sum_of_both, ["start-dot"], b"start-dot"])
 def test_a_name_that_is_no_text_is_refused(wanted):
-    assert 'write check("start-dot", dot)' in message(lambda: find(wanted))
+    assert message(lambda: find(wanted)).endswith('write it in quotes, as in check("start-dot", dot)')
+
+
+@pytest.mark.parametrize("given", [("start-dot-loop",), (sum_of_both, "start-dot-loop"), (None, "start-dot-loop")])
+def test_a_check_without_its_answer_or_the_wrong_way_round_is_told_how_it_is_written(given):
+    assert message(lambda: check(*given)) == (
+        'check takes the exercise\'s name, as text, and then the answer: write check("start-dot-loop", dot_loop)'
+    )
 
 
 @pytest.mark.parametrize("chapter", [99, -1, "start", None])

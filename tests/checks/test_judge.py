@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from autograder.checks.exercise import raised
 from autograder.checks.judge import assess
 from autograder.checks.run import Outcome, Raised, run_probe
 from autograder.checks.stored import Reference
@@ -115,6 +116,74 @@ def test_the_case_that_is_shown_is_one_that_the_cause_explains():
     assert verdict.failing[0].case.name == "a matrix of shape (3, 4)"
     assert mistakes(verdict) == ["halved"]
     assert "case     a matrix of shape (2, 5)" in verdict.text()
+
+
+def test_an_error_that_most_cases_end_in_is_shown_before_what_explains_the_others():
+    def answer(a, b):
+        return {2: first_only, 4: first_only}[len(a)](a, b)
+
+    verdict = judged(answer, draw=lambda rng: (3, 4))
+    assert len([r for r in verdict.failing if r.outcome.raised]) == 9
+    assert [cause.seen for cause in verdict.causes] == [2]
+    assert "raised   KeyError: 3" in verdict.text()
+    assert "(Seen in 2 of the 11 cases that fail.)" in verdict.text()
+
+
+def refuses_negative(n):
+    if n < 0:
+        raise ValueError
+    return float(n)
+
+
+def accepts_all(n):
+    """Negative numbers were accepted."""
+    return float(n)
+
+
+def judged_on_refusals(answer):
+    """Five numbers and six drawn, of which three are to be refused."""
+
+    def probe(target, arrays, framework):
+        n = int(arrays["n"])
+        return {"refused": raised(ValueError, target, n)} if n < 0 else {"y": target(n)}
+
+    exercise = make_exercise(
+        lambda rng, n: {"n": np.array(n)},
+        probe=probe,
+        cases={f"the number {n}": (n,) for n in (-1, -2, -3, 4, 5)},
+        draw=lambda rng: (int(rng.integers(1, 9)),),
+    )
+    return verdict_on(answer, refuses_negative, exercise, accepts_all=accepts_all)
+
+
+def test_what_was_not_refused_names_a_mistake_that_explains_most():
+    assert mistakes(judged_on_refusals(lambda n: abs(n) * 1.0)) == ["accepts_all"]
+
+
+@pytest.mark.parametrize("odd", [lambda n: "text", lambda n: (i for i in range(n)), lambda n: np.float64(n + 0.3)])
+def test_what_was_not_refused_names_no_mistake_where_most_is_wrong_in_another_way(odd):
+    verdict = judged_on_refusals(odd)
+    assert len(verdict.failing) == 11
+    assert mistakes(verdict) in ([], [""])
+    assert "case     the number 4" in verdict.text()
+
+
+def test_calls_that_go_round_in_a_circle_are_named_and_shown_where_they_began():
+    verdict = judged(lambda a, b: sum_in_a_circle(a, b))
+    assert [cause.text[:29] for cause in verdict.causes] == ["It calls itself without end: "]
+    assert verdict.causes[0].seen == 11
+
+
+def sum_in_a_circle(a, b):
+    return sum_in_a_circle(b, a)
+
+
+def test_a_circle_through_another_file_is_shown_in_the_answer_s_own():
+    scope = {}
+    exec(compile("def method(f, a, b):\n    return f(a, b)", "given.ipynb, cell 3", "exec"), scope)
+    exec(compile("def answer(a, b):\n    return method(answer, a, b)", "mine.ipynb, cell 9", "exec"), scope)
+    outcome = run_probe(make_exercise(), scope["answer"], {"a": np.ones(2), "b": np.ones(2)}, None)
+    assert outcome.raised.where.startswith("mine.ipynb, cell 9, line 2")
 
 
 def test_a_mistake_that_would_have_spoilt_what_is_right_is_not_named():

@@ -27,7 +27,27 @@ def gives(value):
     return lambda a, b: value
 
 
+def defined(name, text, file, **known):
+    """What a cell of a notebook, run by a kernel as the file of that name, defines under `name`."""
+    exec(compile(text, file, "exec"), known)
+    return known[name]
+
+
 # What is printed, warned and raised
+
+
+@pytest.mark.parametrize(
+    ("given", "where"),
+    [
+        ("def look(a):\n    return a[99]", "the cell of look, line 2"),
+        ("look = lambda a: a[99]", "another cell, line 1"),
+        ("def look(a):\n    return a", "your cell, line 2"),
+    ],
+)
+def test_an_error_below_another_cell_s_function_names_that_cell(given, where):
+    look = defined("look", given, "ipykernel_7/111.py")
+    answer = defined("answer", "def answer(a, b):\n    return look(a)[99]", "ipykernel_7/222.py", look=look)
+    assert run(answer).raised.where == where
 
 
 def test_all_that_is_written_is_kept_in_order_and_nothing_gets_out(capfd):

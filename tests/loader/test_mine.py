@@ -118,7 +118,8 @@ def test_where_the_notebook_is_looked_for(project, monkeypatch):
     [
         ([], ": `autograder fresh 01` puts an untouched copy there"),
         (["mine.ipynb"], "; there is mine.ipynb: rename it, or `autograder fresh 01` puts an untouched copy there"),
-        (["a.ipynb", "b.ipynb"], "; there is a.ipynb and b.ipynb: rename it, or `autograder fresh 01` puts"),
+        (["a.ipynb", "b.ipynb"], "; there are a.ipynb and b.ipynb: rename the one that is yours, or `autograder fresh"),
+        (["a.ipynb", "b.ipynb", "c.ipynb"], "; there are a.ipynb, b.ipynb and c.ipynb: rename the one that is yours"),
     ],
 )
 def test_a_notebook_that_is_gone_from_work_is_not_taken_from_the_course(project, sentence, mine, others, remedy):
@@ -129,6 +130,12 @@ def test_a_notebook_that_is_gone_from_work_is_not_taken_from_the_course(project,
     said = sentence(NotebookError, _mine.find_notebook, find_chapter(1))
     assert said.startswith(f"work/01_tensor/tensor.ipynb is missing{remedy}")
     assert mine(upto=1)["01 tensor"] == f"reference: your notebook cannot be loaded: {said}"
+
+
+def test_a_folder_of_the_notebook_s_name_is_no_notebook_to_be_renamed(project, sentence):
+    (project.root / "work/01_tensor/tensor.ipynb").mkdir(parents=True)
+    said = sentence(NotebookError, _mine.find_notebook, find_chapter(1))
+    assert said == "work/01_tensor/tensor.ipynb is missing: `autograder fresh 01` puts an untouched copy there"
 
 
 def test_use_that_is_interrupted_says_where_it_was(project, judged, monkeypatch, sentence):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 import sys
 import types
 from pathlib import Path
@@ -85,6 +87,20 @@ def test_an_error_is_one_sentence_on_stderr(
     monkeypatch.setattr(sys.modules["autograder.shell"], "status", fails)
     assert main(["status"]) == 2
     assert capsys.readouterr() == ("", "autograder: the disk is on fire: put it out.\n")
+
+
+def test_a_reader_who_has_seen_enough_ends_a_command_in_silence() -> None:
+    """`autograder check --help | head -1`, with a pipe that is closed before anything is written."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        code = "import autograder.__main__ as m, sys; m.parser = lambda: P; sys.exit(m.main([]))"
+        code = code.replace("P", "types.SimpleNamespace(parse_args=lambda a: types.SimpleNamespace(run=print))", 1)
+        run = [sys.executable, "-c", f"import types; {code}"]
+        ended = subprocess.run(run, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    finally:
+        os.close(writing)
+    assert (ended.returncode, ended.stderr) == (1, "")
 
 
 def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:

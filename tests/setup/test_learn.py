@@ -7,6 +7,7 @@ import os
 import shlex
 import shutil
 import socket
+import sys
 import tempfile
 from pathlib import Path
 from pkgutil import iter_modules
@@ -137,6 +138,13 @@ def test_the_lab_opens_the_first_chapter_with_the_project_as_its_root(project: P
     assert f"--ServerApp.root_dir={project}" in command
     assert "--LabApp.default_url=/lab/tree/work/00_start/start.ipynb" in command
     assert {"--ServerApp.port=9000", "--ServerApp.port_retries=0", "--no-browser"} <= set(command)
+
+
+def test_the_lab_s_tabs_are_this_project_s_and_no_other_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JUPYTERLAB_WORKSPACES_DIR", raising=False)
+    assert Path(learn.lab_environment()["JUPYTERLAB_WORKSPACES_DIR"]).is_relative_to(sys.prefix)
+    monkeypatch.setenv("JUPYTERLAB_WORKSPACES_DIR", "elsewhere")
+    assert learn.lab_environment()["JUPYTERLAB_WORKSPACES_DIR"] == "elsewhere"
 
 
 def test_without_a_port_the_lab_chooses_one(project: Path) -> None:

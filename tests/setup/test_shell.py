@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from autograder import shell
+from autograder.checks import exercises_of
 from autograder.course import ROOT
 from autograder.errors import NotebookError
 from gradwright._chapters import find_chapter
@@ -16,6 +17,8 @@ from gradwright._loader import read_source
 
 START = find_chapter(0)
 PROCESS = SimpleNamespace(start=lambda: None, kill=lambda: None, join=lambda: None)
+SILENCE = object()
+"""Stands between the messages of two processes: the first sends nothing more."""
 
 
 def write_notebook(path: Path, **instead: str) -> Path:
@@ -34,20 +37,33 @@ def write_notebook(path: Path, **instead: str) -> Path:
 
 @pytest.fixture
 def sends(monkeypatch):
-    """sends(*messages): in place of a process, what one would send. After the last of them comes silence, or an end."""
+    """sends(*messages): in place of processes, what they would send. After the last of them comes silence, or an end.
+
+    Returns the list of what each process was started with.
+    """
 
     def set_up(*messages, then=None):
-        left = list(messages)
+        left, started = list(messages), []
+
+        def poll(seconds):
+            if left and left[0] is SILENCE:
+                return left.pop(0) is not SILENCE
+            return bool(left or then)
 
         def receive():
             if left:
                 return left.pop(0)
             raise then
 
-        receiver = SimpleNamespace(poll=lambda seconds: bool(left or then), recv=receive)
+        def process(**options):
+            started.append(options["args"])
+            return PROCESS
+
         sender = SimpleNamespace(close=lambda: None)
-        context = SimpleNamespace(Pipe=lambda duplex: (receiver, sender), Process=lambda **options: PROCESS)
+        pipe = SimpleNamespace(poll=poll, recv=receive), sender
+        context = SimpleNamespace(Pipe=lambda duplex: pipe, Process=process)
         monkeypatch.setattr(shell.multiprocessing, "get_context", lambda method: context)
+        return started
 
     return set_up
 
@@ -84,20 +100,30 @@ def test_check_of_a_right_notebook(tmp_path, monkeypatch, capsys):
     assert "\n2 of 2 exercises, " in capsys.readouterr().out
 
 
-def test_a_notebook_that_ends_the_process_is_told_so(tmp_path):
-    path = write_notebook(tmp_path / "start.ipynb", dot="import os\n\ndef dot(a, b):\n    os._exit(0)")
-    with pytest.raises(NotebookError, match=r"start.ipynb: 0\.2 dot ended the process: look for exit\(\) or a crash"):
-        list(shell.judged(START, path))
+def test_an_exercise_that_ends_the_process_is_told_so_and_hides_no_other(tmp_path):
+    path = write_notebook(tmp_path / "start.ipynb", dot_loop="import os\n\ndef dot_loop(a, b):\n    os._exit(0)")
+    first, second = shell.judged(START, path)
+    assert first.undone == "0.1 dot_loop (it ended the process: look for exit() or a crash)"
+    assert second.right
 
 
-def test_an_exercise_without_an_end_is_named_after_the_verdicts_before_it(tmp_path, sends, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    path = write_notebook(tmp_path / "start.ipynb")
-    sends(("doing", "0.1 dot"), row(1), ("doing", "0.2 dot"))
-    with pytest.raises(NotebookError) as caught:
-        shell.check_chapter(0)
-    assert str(caught.value) == (f"{path}: 0.2 dot did not end in 60 seconds: is there a loop without an end?")
-    assert "the verdict on 0.1 dot" in capsys.readouterr().out
+def test_an_exercise_without_an_end_hides_no_other(tmp_path, sends):
+    lost = {"start-dot-loop": "it did not end in 60 seconds: is there a loop without an end?"}
+    first = ("doing", "start-dot-loop"), SILENCE
+    second = ("doing", "start-dot-loop"), row(1, False), ("doing", "start-dot"), SILENCE
+    third = ("doing", "start-dot"), row(2, False), ("end", None)
+    started = sends(*first, *second, *third)
+    rows = list(shell.judged(START, tmp_path / "start.ipynb"))
+    assert [row.title for row in rows] == ["0.1 dot", "0.2 dot"]
+    lost_too = lost | {"start-dot": "it did not end in 60 seconds: is there a loop without an end?"}
+    assert [given[2:4] for given in started] == [(set(), {}), (set(), lost), ({"start-dot-loop"}, lost_too)]
+
+
+def test_what_builds_on_an_exercise_that_cannot_be_judged_does_not_wait_for_it():
+    lost = shell.with_what_builds_on({"tensor-strides": "it did not end"}, exercises_of(1))
+    assert lost["tensor-strides"] == "it did not end"
+    assert lost["tensor-permute"] == "it builds on 1.1 row_major_strides, which could not be judged"
+    assert "tensor-debug-shape" not in lost
 
 
 @pytest.mark.parametrize(
@@ -136,7 +162,7 @@ def test_status_says_once_what_is_wrong_with_a_notebook(tmp_path, monkeypatch, o
 )
 def test_status_names_what_is_next(tmp_path, monkeypatch, one_chapter, sends, capsys, second, following):
     monkeypatch.setattr(shell, "find_notebook", lambda chapter: tmp_path / "start.ipynb")
-    sends(row(1), second, ("end", None))
+    sends(("doing", "start-dot-loop"), row(1), ("doing", "start-dot"), second, ("end", None))
     shell.status()
     assert f"\nnext: {following}" in capsys.readouterr().out
 

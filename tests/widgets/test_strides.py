@@ -58,6 +58,15 @@ def test_a_copy_names_the_call_that_made_it(view: str, call: str) -> None:
     assert f"because no strides fit {call}" in stride_explorer.static(view=view).alt
 
 
+@pytest.mark.parametrize(
+    ("view", "same"),
+    [("x.view(4, 3)", "x.reshape(4, 3)"), ("x[None].broadcast_to(2, 3, 4)", "x[None].expand(2, 3, 4)")],
+)
+def test_methods_of_two_names_give_one_view(view: str, same: str) -> None:
+    a, b = evaluate(view, (3, 4)), evaluate(same, (3, 4))
+    assert (a.array.shape, a.strides, a.offset, a.copied) == (b.array.shape, b.strides, b.offset, b.copied)
+
+
 @pytest.mark.parametrize("view", ["x.contiguous()", "x.reshape(12)", "x[:, ::2].reshape(3, 2)", "x[3:].reshape(0)"])
 def test_no_copy_is_claimed_where_strides_fit(view: str) -> None:
     assert evaluate(view, (3, 4)).copied == ""
@@ -162,6 +171,10 @@ def test_the_largest_and_the_smallest_fit_on_the_sheet(base: str, view: str) -> 
         ("x.expand(6, 4)", "only an axis of 1 is repeated"),
         ("x.expand(-1, 3, 4)", "only an axis of 1 is repeated"),
         ("x.expand(9999, 3, 4)", "119988 elements: the picture has room for 48"),
+        ("x.broadcast_to(6, 4)", "broadcast_to(6, 4) does not fit the shape (3, 4): only an axis of 1 is repeated"),
+        ("x.view(5, 2)", "x.view(5, 2) does not fit the shape (3, 4)"),
+        ("x.view(-2)", "view(-2) has a negative size"),
+        ("x.T.view(12)", "No strides fit view(12): use reshape, which copies"),
         ("x.contiguous(1)", "write contiguous()"),
         ("x[None, None]", "4 axes: the picture has room for 3"),
     ],

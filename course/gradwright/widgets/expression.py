@@ -6,6 +6,7 @@ import ast
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -15,7 +16,10 @@ from .shapes import hold_to_limits
 
 __all__ = ["View", "evaluate"]
 
-HOW = "type x with indices, such as x[::-1, 1:], or one of x.T, permute, transpose, reshape, expand, contiguous"
+HOW = (
+    "type x with indices, such as x[::-1, 1:], or one of x.T, permute, transpose, view, reshape, broadcast_to, expand, "
+    "contiguous"
+)
 BASIC = "the explorer takes integers, slices, ... and None as indices"
 LONGEST_TEXT, LARGEST = 80, 9999
 
@@ -153,9 +157,9 @@ def transpose(array: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
     return array.swapaxes(*axes)
 
 
-def expand(array: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:
+def expand(array: np.ndarray, sizes: tuple[int, ...], name: str = "expand") -> np.ndarray:
     """PyTorch's: −1 keeps the size of an axis that is there."""
-    call, added = called("expand", sizes), len(sizes) - array.ndim
+    call, added = called(name, sizes), len(sizes) - array.ndim
     if added < 0:
         raise BadInput(f"{call} has fewer axes than the shape {array.shape}: give a size for each.")
     old = (1,) * added + array.shape
@@ -171,10 +175,17 @@ def expand(array: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:
     return np.broadcast_to(array, new)
 
 
-def reshape(array: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:
+def reshape(array: np.ndarray, sizes: tuple[int, ...], name: str = "reshape") -> np.ndarray:
     if min(sizes, default=0) < -1:
-        raise BadInput(f"{called('reshape', sizes)} has a negative size: only −1 may stand for the size that is left.")
+        raise BadInput(f"{called(name, sizes)} has a negative size: only −1 may stand for the size that is left.")
     return array.reshape(sizes)
+
+
+def view(array: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:
+    seen = reshape(array, sizes, "view")
+    if array.size and not np.may_share_memory(seen, array):
+        raise BadInput(f"No strides fit {called('view', sizes)}: use reshape, which copies.")
+    return seen
 
 
 def contiguous(array: np.ndarray, nothing: tuple[int, ...]) -> np.ndarray:
@@ -184,9 +195,11 @@ def contiguous(array: np.ndarray, nothing: tuple[int, ...]) -> np.ndarray:
 
 
 METHODS = {
+    "broadcast_to": partial(expand, name="broadcast_to"),
     "contiguous": contiguous,
     "expand": expand,
     "permute": permute,
     "reshape": reshape,
     "transpose": transpose,
+    "view": view,
 }
