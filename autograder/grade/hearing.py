@@ -18,6 +18,7 @@ from gradwright._cells import Cell
 GRACE = 1.0
 """Seconds by which the limits of a run may be overstepped before it is ended from outside."""
 START_SECONDS = 30.0
+"""Before the first cell."""
 MOST_NAMES = 64
 
 

@@ -23,12 +23,13 @@ from autograder.grade.classroom import is_check
 from autograder.grade.findings import Finding, Ruling
 from autograder.grade.hearing import Answer, CellRun, Hearing, Question
 from autograder.grade.hidden import answer_texts, hidden_reference, points_of, shown_reference
+from autograder.grade.isolate import BUSY
 from autograder.grade.job import Job, Judged
 from autograder.grade.outputs import tidy
 from autograder.grade.sandbox import Bare, Walled
 from gradwright._cells import Cell
 
-TRIES = 2
+TRIES = 3
 """So often is a submission judged when the grader fails, before a human has to look."""
 MOST_CULPRITS = 5
 """So many cells may end the process or refuse to stop before a human has to look."""
@@ -79,7 +80,9 @@ class Examination:
         self.worth = points_in(job)
         self.exercises = [exercise for exercise in exercises_of(job.number) if exercise.id in self.worth]
         self.cells = cells_of(job)
-        self.deadline = time.monotonic() + LONG * job.seconds_a_cell
+        self.deadline = time.monotonic() + BUSY * LONG * job.seconds_a_cell
+        self.seconds = 0.0
+        """CPU time that its runs have had."""
         self.culprits: dict[str, Ruling] = {}
         """Ids of cells that ended the process or did not stop, and which."""
         self.chosen = False
@@ -153,12 +156,14 @@ class Examination:
     def run(self, cells: Sequence[Cell], questions: Sequence[Question]) -> Hearing:
         """One run, again without each cell that ends it."""
         while True:
-            if time.monotonic() > self.deadline:
+            if self.seconds >= LONG * self.job.seconds_a_cell or time.monotonic() > self.deadline:
                 long = f"{LONG * self.job.seconds_a_cell:.0f} seconds"
                 raise LeftToHuman(f"it took longer than {long}: run it by hand, or raise c.Execute.timeout.")
             kept = [cell for cell in cells if cell.id not in self.culprits or cell not in self.cells]
             hearing = Hearing(self.job.number, kept, questions, self.job.seconds_a_cell, self.chosen)
-            hearing.end(self.sandbox.run(hearing))
+            ending = self.sandbox.run(hearing)
+            self.seconds += ending.seconds
+            hearing.end(ending)
             self.culprits |= hearing.late_cells()
             if not hearing.fatal_cell:
                 return hearing

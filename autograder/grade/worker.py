@@ -314,7 +314,7 @@ def described(error: BaseException) -> Raised:
 
 @contextlib.contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise TimeIsUp inside after so many seconds, where the system has an alarm."""
+    """Raise TimeIsUp inside after so many seconds of CPU time, where the system has an alarm."""
     if not hasattr(signal, "setitimer"):
         yield
         return
@@ -322,12 +322,15 @@ def time_limit(seconds: float) -> Iterator[None]:
     def ring(number: int, frame: Any) -> None:
         raise TimeIsUp(f"it was stopped after {seconds:g} seconds")
 
-    signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds, 0.5)
+    clocks = (signal.SIGPROF, signal.ITIMER_PROF, seconds), (signal.SIGALRM, signal.ITIMER_REAL, seconds * isolate.BUSY)
+    for number, clock, most in clocks:
+        signal.signal(number, ring)
+        signal.setitimer(clock, most, 0.5)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        for _, clock, _ in clocks:
+            signal.setitimer(clock, 0)
 
 
 if __name__ == "__main__":
