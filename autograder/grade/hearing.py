@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from autograder.grade.protocol import Message, ProtocolError, pack, text_of
 from autograder.grade.sandbox import Ending
 from gradwright._cells import Cell
 
-GRACE = 1.0
+GRACE = 0.5
 """Seconds by which the limits of a run may be overstepped before it is ended from outside."""
 START_SECONDS = 30.0
 """Before the first cell."""
@@ -29,6 +30,20 @@ class Question:
     id: str
     cases: Sequence[StoredCase]
     seconds: float
+    texts: dict[str, str] | None = None
+    """Exercise to text: with these in their cells, all cells are run anew before it is asked."""
+
+    @cached_property
+    def frame(self) -> bytes:
+        """As it is sent. All submissions to a chapter are asked the same."""
+        names = [list(case.arrays) for case in self.cases]
+        arrays = [array for case in self.cases for array in case.arrays.values()]
+        return pack({"id": self.id, "cases": names, "seconds": self.seconds, "texts": self.texts}, arrays)
+
+    @property
+    def patience(self) -> float:
+        """Seconds until the answer must be there."""
+        return self.seconds * (1 if self.texts is None else 2) + GRACE
 
 
 @dataclass(frozen=True)
@@ -72,6 +87,8 @@ class Hearing:
     seconds: float
     chosen: bool = False
     """Whether these are the cells to run, or those to choose from."""
+    waits: bool = False
+    """Whether they are run for each question, and not before there is one."""
     cell_runs: dict[str, CellRun] = field(default_factory=dict)
     given: list[Answer] = field(default_factory=list)
     at: str = ""
@@ -86,13 +103,13 @@ class Hearing:
 
     def opening(self) -> bytes:
         total = 2 * self.seconds * (1 + len(self.questions))
-        cells = [asdict(cell) for cell in self.cells]
+        cells = [vars(cell) for cell in self.cells]
         limits = {"seconds": self.seconds, "total_seconds": total}
-        return pack({"chapter": self.chapter, "cells": cells, "chosen": self.chosen, **limits})
+        return pack({"chapter": self.chapter, "cells": cells, "chosen": self.chosen, "waits": self.waits, **limits})
 
     def patience(self) -> float:
         if self.ready:
-            return self.questions[len(self.given)].seconds + GRACE
+            return self.questions[len(self.given)].patience
         return self.seconds + GRACE if self.at else START_SECONDS
 
     def hear(self, message: Message, arrays: list[np.ndarray]) -> bytes | None:
@@ -122,10 +139,7 @@ class Hearing:
         self.at = cell_id
 
     def question(self) -> bytes:
-        asked = self.questions[len(self.given)]
-        names = [list(case.arrays) for case in asked.cases]
-        arrays = [array for case in asked.cases for array in case.arrays.values()]
-        return pack({"id": asked.id, "cases": names, "seconds": asked.seconds}, arrays)
+        return self.questions[len(self.given)].frame
 
     # Afterwards
 

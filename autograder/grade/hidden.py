@@ -25,7 +25,7 @@ from autograder.errors import SetupError
 from autograder.grade.classroom import Classroom
 from gradwright._chapters import find_chapter
 from gradwright._framework import limited
-from gradwright._loader import read_source
+from gradwright._loader import read_notebook, read_source
 
 LENGTH = 32
 LEAST = Fraction(1, 2)
@@ -115,6 +115,13 @@ def right_answer(exercise: Exercise) -> Any:
 def answer_texts(chapter: int) -> dict[str, str]:
     """Exercise id to the text of its cell in solutions/."""
     cells = read_source(find_chapter(chapter).source)
+    return {cell.marks["exercise"]: cell.text for cell in cells if "exercise" in cell.marks}
+
+
+@cache
+def released_texts(chapter: int) -> dict[str, str]:
+    """Exercise id to the text of its cell as it is handed out."""
+    cells = read_notebook(find_chapter(chapter).release)
     return {cell.marks["exercise"]: cell.text for cell in cells if "exercise" in cell.marks}
 
 

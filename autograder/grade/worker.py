@@ -17,13 +17,14 @@ import gc
 import importlib
 import json
 import os
+import platform
 import select
 import signal
 import socket
 import symtable
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import lru_cache
 from types import CodeType, ModuleType
 from typing import Any
@@ -63,8 +64,10 @@ def warm(number: int) -> None:
             importlib.import_module(chapter.module)
     rehearse(number)
     isolate.hide_memory()
+    isolate.filter_program(platform.machine())
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)  # a run is over before it has much to collect
     control = socket.socket(fileno=os.dup(0))
     control.send(b"ready")
     while True:
@@ -113,16 +116,12 @@ def take_only(handle: int) -> socket.socket:
 def rehearse(number: int) -> None:
     """Answer with the notebook as it is handed out: what is compiled and looked up here, no run does again."""
     chapter = find_chapter(number)
-
-    def send(*frame: Any, **what: Any) -> None:
-        """Nobody listens."""
-
     if chapter.release.is_file():
-        cells = [asdict(cell) for cell in read_notebook(chapter.release)]
+        cells = [vars(cell) for cell in read_notebook(chapter.release)]
         begin = {"chapter": number, "cells": cells, "chosen": False, "seconds": REHEARSAL_SECONDS}
-        module = run_cells(begin, send)
+        module = run_cells(begin, nobody)
         for exercise in exercises_of(number):
-            answer(exercise, module, [case.arrays for case in exercise.make_cases(0)], REHEARSAL_SECONDS, send)
+            answer(exercise, module, [case.arrays for case in exercise.make_cases(0)], REHEARSAL_SECONDS, nobody)
         del sys.modules[chapter.module]
 
 
@@ -146,16 +145,25 @@ def once() -> None:
 def serve(receive: Callable[[int], bytes], send_bytes: Callable[[bytes], Any]) -> None:
     """Answer until nothing is asked any more, and end the process."""
 
-    def send(kind: str, arrays: Sequence[np.ndarray] = (), **what: Any) -> None:
-        send_bytes(pack({"kind": kind, **what}, arrays))
+    held = bytearray()
+
+    def send(kind: str, arrays: Sequence[np.ndarray] = (), hold: bool = False, **what: Any) -> None:
+        """`hold`: with the next frame, which comes before anything of the learner's runs."""
+        held.extend(pack({"kind": kind, **what}, arrays))
+        if not hold:
+            send_bytes(bytes(held))
+            held.clear()
 
     questions = asked(receive)
     for begin, _ in questions:
         isolate.limit(begin["total_seconds"])
-        module = run_cells(begin, send)
+        module = ModuleType("nothing yet") if begin["waits"] else run_cells(begin, send)
         send("ready")
         for question, arrays in questions:
             cases = inputs_of(question["cases"], arrays)
+            if question["texts"] is not None:
+                begin = with_texts(begin, question["texts"])
+                module = run_cells(begin, nobody)
             answer(find(question["id"]), module, cases, question["seconds"], send)
     isolate.end()
 
@@ -163,7 +171,7 @@ def serve(receive: Callable[[int], bytes], send_bytes: Callable[[bytes], Any]) -
 def asked(receive: Callable[[int], bytes]) -> Iterator[tuple[Message, list[np.ndarray]]]:
     """The frames that come in, until there are no more."""
     frames = Frames(LARGEST_FRAME)
-    while data := receive(1 << 20):
+    while data := receive(1 << 16):
         yield from frames.take(data)
 
 
@@ -171,6 +179,16 @@ def inputs_of(cases: list[list[str]], arrays: list[np.ndarray]) -> list[Arrays]:
     """The inputs of each case, from their names and all arrays in a row."""
     waiting = iter(arrays)
     return [{name: next(waiting) for name in names} for names in cases]
+
+
+def with_texts(begin: Message, texts: dict[str, str]) -> Message:
+    """The same cells, with other texts in some exercises."""
+    cells = [cell | {"text": texts.get(cell["marks"].get("exercise"), cell["text"])} for cell in begin["cells"]]
+    return begin | {"cells": cells, "chosen": True}
+
+
+def nobody(*frame: Any, **what: Any) -> None:
+    """A way to send for what nobody needs to hear."""
 
 
 def run_cells(begin: Message, send: Send) -> ModuleType:
@@ -199,7 +217,7 @@ def run_cell(cell: Cell, seconds: float, names: dict[str, Any], future: bool, se
                 exec(compiled(cell.text, file_of(cell), future), names)
         except BaseException as error:  # SystemExit and all: the next cells are still to come
             failure = described(error)
-    send("cell done", id=cell.id, printed=printed.getvalue(), raised=failure and asdict(failure))
+    send("cell done", hold=True, id=cell.id, printed=printed.getvalue(), raised=failure and vars(failure))
     return failure is not None and failure.kind == "NameError"
 
 
@@ -283,7 +301,7 @@ def send_outcomes(exercise: Exercise, outcomes: list[Outcome], in_time: bool, se
             "names": list(outcome.outputs),
             "weak": sorted(outcome.weak),
             "odd": outcome.odd,
-            "raised": outcome.raised and asdict(outcome.raised),
+            "raised": outcome.raised and vars(outcome.raised),
             "changed": list(outcome.changed),
             "printed": outcome.printed[:2000],
             "warned": list(outcome.warned[:5]),
