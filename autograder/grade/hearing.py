@@ -209,15 +209,21 @@ def outcome_of(told: Any, waiting: list[np.ndarray]) -> Outcome:
             raise ProtocolError("no outcome")
     if max(map(len, (names, weak, odd, changed, warned))) > MOST_NAMES or len(names) > len(waiting):
         raise ProtocolError("more names than anything has")
+    arrays = {text_of(name, MOST_TEXT): waiting.pop() for name in names}
     return Outcome(
-        {text_of(name, MOST_TEXT): waiting.pop() for name in names},
-        frozenset(text_of(name, MOST_TEXT) for name in weak),
+        arrays,
+        frozenset(name for name in weak if isinstance(name, str) and is_number(arrays.get(name))),
         {text_of(name, MOST_TEXT): text_of(what, MOST_TEXT) for name, what in odd.items()},
         raised_of(raised),
         tuple(text_of(name, MOST_TEXT) for name in changed),
         text_of(printed, MOST_PRINTED),
         tuple(text_of(one, MOST_TEXT) for one in warned),
     )
+
+
+def is_number(array: np.ndarray | None) -> bool:
+    """Whether it can be what a Python number becomes. Only then its dtype is nobody's choice."""
+    return array is not None and array.shape == () and array.dtype.str in ("<i8", "<f8", "<c16")
 
 
 def raised_of(told: Any) -> Raised | None:
