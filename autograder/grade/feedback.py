@@ -61,8 +61,10 @@ def graded_page(room: Classroom, page: Page) -> str:
 
 @cache
 def exporter() -> HTMLExporter:
-    """What `nbgrader generate_feedback` uses, with the settings of `safe_pages`. One for all pages of a process: to read
-    the templates takes longer than to fill them."""
+    """What `nbgrader generate_feedback` uses, with the settings of `safe_pages`.
+
+    One for all pages of a process: reading the templates takes longer than filling them.
+    """
     config = Config()
     safe_pages(config)
     converter = GenerateFeedback(config=config)
