@@ -198,8 +198,8 @@ def run_cells(begin: Message, send: Send) -> ModuleType:
     names = vars(module)
     names["__file__"] = f"{chapter.name}.ipynb"
     cells = [Cell(**cell) for cell in begin["cells"]]
-    cells = cells if begin["chosen"] else cells_to_run(cells)
     future = any(FUTURE in cell.text for cell in cells)  # a notebook says it once, for all its cells
+    cells = cells if begin["chosen"] else cells_to_run(cells, future)
     again = [cell for cell in cells if run_cell(cell, begin["seconds"], names, future, send)]
     for cell in again:
         run_cell(cell, begin["seconds"], names, future, send)
@@ -221,21 +221,37 @@ def run_cell(cell: Cell, seconds: float, names: dict[str, Any], future: bool, se
     return failure is not None and failure.kind == "NameError"
 
 
-def cells_to_run(cells: list[Cell]) -> list[Cell]:
+def cells_to_run(cells: list[Cell], future: bool) -> list[Cell]:
     """The definition cells, and of all others those that define a name which is read there and defined nowhere else.
 
     A notebook that works when it is run from top to bottom shall not fail here because a helper stands beside a demo.
     """
     chosen = definition_cells(cells)
-    others = [cell for cell in cells if cell.kind == "code" and cell not in chosen and "check" not in cell.marks]
+    others = [cell for cell in cells if cell.kind == "code" and "check" not in cell.marks]
     while True:
-        wanted = set().union(*(globals_read(cell.text) for cell in chosen if "given" not in cell.marks))
-        wanted = wanted.difference(dir(builtins), *(bound(cell.text) for cell in chosen))
+        there = {cell.position for cell in chosen}
+        others = [cell for cell in others if cell.position not in there]
+        offered = set().union(*(bound(cell.text) for cell in others)).difference(dir(builtins))
+        readers = [cell for cell in chosen if "given" not in cell.marks and offered & names_in(cell, future)]
+        wanted = set().union(*(globals_read(cell.text) for cell in readers)) & offered
+        wanted = wanted.difference(*(bound(cell.text) for cell in chosen)) if wanted else wanted
         found = [cell for cell in others if wanted & bound(cell.text)] if wanted else []
         if not found:
             return chosen
-        others = [cell for cell in others if cell not in found]
         chosen = sorted([*chosen, *found], key=lambda cell: cell.position)
+
+
+def names_in(cell: Cell, future: bool) -> set[str]:
+    """The names that a cell's code uses and that are no local variables: globals, attributes, imports. Quicker than to
+    tell them apart, since the code is needed in any case."""
+    found: set[str] = set()
+    with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        codes = [compiled(cell.text, file_of(cell), future)]
+        while codes:
+            code = codes.pop()
+            found.update(code.co_names)
+            codes += [const for const in code.co_consts if isinstance(const, CodeType)]
+    return found
 
 
 bound = lru_cache(maxsize=512)(names_bound)
