@@ -102,7 +102,7 @@ def find_causes(verdict: Verdict, reference: Reference) -> list[Cause]:
     then a known mistake that agrees in half of what fails, then what agrees in most: a general rule or a mistake."""
     if not verdict.failing:
         return []
-    whole = [name for name in reference.sentences if len(agreeing(verdict.results, name)) == len(verdict.results)]
+    whole = [name for name in reference.sentences if all(agrees(result, name) for result in verdict.results)]
     if whole:
         return [known(name, reference, verdict.failing) for name in whole[:2]]
     if seen := seen_directly(verdict.failing):
@@ -128,13 +128,11 @@ def partial_agreement(verdict: Verdict, mistake: str) -> list[Result]:
 
 def agreeing(results: Sequence[Result], mistake: str, arrays_only: bool = False) -> list[Result]:
     """The results whose outcome is what the mistake gives."""
-    return [
-        r
-        for r in results
-        if mistake in r.case.mistakes
-        and not (arrays_only and r.outcome.raised)
-        and same_outcome(r.outcome, r.case.mistakes[mistake])
-    ]
+    return [r for r in results if not (arrays_only and r.outcome.raised) and agrees(r, mistake)]
+
+
+def agrees(result: Result, mistake: str) -> bool:
+    return mistake in result.case.mistakes and same_outcome(result.outcome, result.case.mistakes[mistake])
 
 
 def known(mistake: str, reference: Reference, found: Sequence[Result]) -> Cause:

@@ -9,7 +9,7 @@ import sysconfig
 import traceback
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import PurePath
 from typing import Any
@@ -71,10 +71,12 @@ def run_probe(exercise: Exercise, target: Any, arrays: Arrays, framework: Any) -
     """Call the probe on copies of `arrays`, and catch all that the learner's code prints, warns and raises."""
     copies = {name: array.copy() for name, array in arrays.items()}
     printed, failure, outcome, no_dict = Printed(), None, Outcome(), ""
-    with warnings.catch_warnings(record=True) as caught, contextlib.ExitStack() as stack:
+    with (
+        warnings.catch_warnings(record=True) as caught,
+        contextlib.redirect_stdout(printed),
+        contextlib.redirect_stderr(printed),
+    ):
         warnings.simplefilter("always")
-        stack.enter_context(contextlib.redirect_stdout(printed))
-        stack.enter_context(contextlib.redirect_stderr(printed))
         try:
             returned = exercise.probe(target, dict(copies), framework)
             if isinstance(returned, Mapping):
@@ -86,11 +88,11 @@ def run_probe(exercise: Exercise, target: Any, arrays: Arrays, framework: Any) -
             raise
         except BaseException as error:  # SystemExit too: nothing that an answer raises ends the notebook's run
             failure = describe(error, target)
-        warned = tuple(dict.fromkeys(f"{w.category.__name__}: {words(w.message)}" for w in caught))
+        warned = tuple(dict.fromkeys(f"{w.category.__name__}: {words(w.message)}" for w in caught)) if caught else ()
     if no_dict:
         raise BadInput(f"the probe of {exercise.id!r} gave a {no_dict}: let it return a dict of arrays by name")
     changed = tuple(name for name, array in arrays.items() if not unchanged(array, copies[name]))
-    return replace(outcome, raised=failure, changed=changed, printed=printed.getvalue(), warned=warned)
+    return Outcome(outcome.outputs, outcome.weak, outcome.odd, failure, changed, printed.getvalue(), warned)
 
 
 def sort_out(returned: Mapping[str, Any], target: Any) -> Outcome:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from html import escape
 
 import numpy as np
@@ -71,7 +72,7 @@ class Verdict:
     trouble: str = ""
     """Why there is nothing to judge: the cell is gone, or does not run."""
 
-    @property
+    @cached_property
     def failing(self) -> tuple[Result, ...]:
         return tuple(r for r in self.results if not r.right)
 
@@ -308,6 +309,8 @@ def fitted(content: str, most: int) -> str:
 def printable(text: str) -> str:
     """Without signs that no screen shows: those that move a terminal's cursor, and halves of a character."""
     text = text.replace("\t", " ")
+    if text.isprintable():
+        return text
     return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import dataclass
+from functools import cache
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -59,8 +60,12 @@ def graded_page(room: Classroom, page: Page) -> str:
     return html
 
 
+@cache
 def exporter() -> HTMLExporter:
-    """What `nbgrader generate_feedback` uses, with the settings of `safe_pages`."""
+    """What `nbgrader generate_feedback` uses, with the settings of `safe_pages`.
+
+    One for all pages of a process: reading the templates takes longer than filling them.
+    """
     config = Config()
     safe_pages(config)
     converter = GenerateFeedback(config=config)

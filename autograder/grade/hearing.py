@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,10 @@ from autograder.grade.protocol import Message, ProtocolError, pack, text_of
 from autograder.grade.sandbox import Ending
 from gradwright._cells import Cell
 
-GRACE = 1.0
+GRACE = 0.5
 """Seconds by which the limits of a run may be overstepped before it is ended from outside."""
 START_SECONDS = 30.0
+"""Before the first cell."""
 MOST_NAMES = 64
 
 
@@ -28,6 +30,20 @@ class Question:
     id: str
     cases: Sequence[StoredCase]
     seconds: float
+    texts: dict[str, str] | None = None
+    """Exercise to text: with these in their cells, all cells are run anew before it is asked."""
+
+    @cached_property
+    def frame(self) -> bytes:
+        """As it is sent. All submissions to a chapter are asked the same."""
+        names = [list(case.arrays) for case in self.cases]
+        arrays = [array for case in self.cases for array in case.arrays.values()]
+        return pack({"id": self.id, "cases": names, "seconds": self.seconds, "texts": self.texts}, arrays)
+
+    @property
+    def patience(self) -> float:
+        """Seconds until the answer must be there."""
+        return self.seconds * (1 if self.texts is None else 2) + GRACE
 
 
 @dataclass(frozen=True)
@@ -71,6 +87,8 @@ class Hearing:
     seconds: float
     chosen: bool = False
     """Whether these are the cells to run, or those to choose from."""
+    waits: bool = False
+    """Whether they are run for each question, and not before there is one."""
     cell_runs: dict[str, CellRun] = field(default_factory=dict)
     given: list[Answer] = field(default_factory=list)
     at: str = ""
@@ -85,13 +103,13 @@ class Hearing:
 
     def opening(self) -> bytes:
         total = 2 * self.seconds * (1 + len(self.questions))
-        cells = [asdict(cell) for cell in self.cells]
+        cells = [vars(cell) for cell in self.cells]
         limits = {"seconds": self.seconds, "total_seconds": total}
-        return pack({"chapter": self.chapter, "cells": cells, "chosen": self.chosen, **limits})
+        return pack({"chapter": self.chapter, "cells": cells, "chosen": self.chosen, "waits": self.waits, **limits})
 
     def patience(self) -> float:
         if self.ready:
-            return self.questions[len(self.given)].seconds + GRACE
+            return self.questions[len(self.given)].patience
         return self.seconds + GRACE if self.at else START_SECONDS
 
     def hear(self, message: Message, arrays: list[np.ndarray]) -> bytes | None:
@@ -121,10 +139,7 @@ class Hearing:
         self.at = cell_id
 
     def question(self) -> bytes:
-        asked = self.questions[len(self.given)]
-        names = [list(case.arrays) for case in asked.cases]
-        arrays = [array for case in asked.cases for array in case.arrays.values()]
-        return pack({"id": asked.id, "cases": names, "seconds": asked.seconds}, arrays)
+        return self.questions[len(self.given)].frame
 
     # Afterwards
 
@@ -194,15 +209,21 @@ def outcome_of(told: Any, waiting: list[np.ndarray]) -> Outcome:
             raise ProtocolError("no outcome")
     if max(map(len, (names, weak, odd, changed, warned))) > MOST_NAMES or len(names) > len(waiting):
         raise ProtocolError("more names than anything has")
+    arrays = {text_of(name, MOST_TEXT): waiting.pop() for name in names}
     return Outcome(
-        {text_of(name, MOST_TEXT): waiting.pop() for name in names},
-        frozenset(text_of(name, MOST_TEXT) for name in weak),
+        arrays,
+        frozenset(name for name in weak if isinstance(name, str) and is_number(arrays.get(name))),
         {text_of(name, MOST_TEXT): text_of(what, MOST_TEXT) for name, what in odd.items()},
         raised_of(raised),
         tuple(text_of(name, MOST_TEXT) for name in changed),
         text_of(printed, MOST_PRINTED),
         tuple(text_of(one, MOST_TEXT) for one in warned),
     )
+
+
+def is_number(array: np.ndarray | None) -> bool:
+    """Whether it can be what a Python number becomes. Only then its dtype is nobody's choice."""
+    return array is not None and array.shape == () and array.dtype.str in ("<i8", "<f8", "<c16")
 
 
 def raised_of(told: Any) -> Raised | None:

@@ -25,11 +25,12 @@ from autograder.errors import SetupError
 from autograder.grade.classroom import Classroom
 from gradwright._chapters import find_chapter
 from gradwright._framework import limited
-from gradwright._loader import read_source
+from gradwright._loader import read_notebook, read_source
 
 LENGTH = 32
 LEAST = Fraction(1, 2)
-"""The share of cases from which on there are points: some cases are right by doing nothing."""
+"""The share of cases from which on there are points: of some cases, an empty answer is right already, and a wrong one
+that happens to be right here and there has not shown what the exercise asks for."""
 
 
 def secret_of(room: Classroom) -> bytes:
@@ -118,18 +119,33 @@ def answer_texts(chapter: int) -> dict[str, str]:
     return {cell.marks["exercise"]: cell.text for cell in cells if "exercise" in cell.marks}
 
 
+@cache
+def released_texts(chapter: int) -> dict[str, str]:
+    """Exercise id to the text of its cell as it is handed out."""
+    cells = read_notebook(find_chapter(chapter).release)
+    return {cell.marks["exercise"]: cell.text for cell in cells if "exercise" in cell.marks}
+
+
 def points_of(verdict: Verdict, worth: float) -> float:
     """Points for hidden cases: all where all are right, else a share, rounded down to a tenth of a point.
 
     The share is that of all cases or that of the drawn ones that no notebook has, whichever is smaller: a table of the
-    values that come with the notebook is no answer. Less than half is nothing.
+    values that come with the notebook is no answer. Less than half is nothing, and so is an answer that is right only
+    where one and the same result is: always to give it, or always to raise, is no answer either.
     """
     if verdict.right:
         return worth
+    if len({fingerprint(result.case) for result in verdict.results if result.right}) < 2:
+        return 0.0
     right = [result.right for result in verdict.results] + [False] * (verdict.total - len(verdict.results))
     fresh = [right[i] for i in fresh_cases(verdict)] or [False]
     share = min(Fraction(sum(group), len(group)) for group in (right, fresh))
     return math.floor(10 * Fraction(worth) * share) / 10 if share >= LEAST else 0.0
+
+
+def fingerprint(case: StoredCase) -> tuple[Any, ...]:
+    """What is right on a case, as something to compare."""
+    return tuple((name, array.dtype.str, array.shape, array.tobytes()) for name, array in case.wanted.items())
 
 
 def fresh_cases(verdict: Verdict) -> list[int]:

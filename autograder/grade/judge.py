@@ -1,16 +1,16 @@
 """The judge: one submission to points. Of what a learner's process says, nothing counts but arrays that are right.
 
-All exercises are answered by one run, on hidden cases. What is not right there is asked again in a run of its own: on
-the cases that come with the notebook, for the verdict that the learner reads, and then on the hidden ones. What is
-still not right, and comes after exercises that are not right either, is asked once more on top of the course's own
-answers to those: nobody loses points twice for one mistake. Of such a run only the arrays are used.
+All exercises are answered by one run, on hidden cases. What is not right there is asked again, in another order and on
+the cases that come with the notebook, for the verdict that the learner reads. What ended the first run, took too long
+or comes out differently now is asked once more in a run of its own. What is still not right, and leans on exercises
+that are not right either, is asked on top of the course's own answers to those: nobody loses points twice for one
+mistake. Of such a run only the arrays are used.
 """
 
 from __future__ import annotations
 
-import copy
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -22,20 +22,25 @@ from autograder.checks.verdict import Verdict
 from autograder.grade.classroom import is_check
 from autograder.grade.findings import Finding, Ruling
 from autograder.grade.hearing import Answer, CellRun, Hearing, Question
-from autograder.grade.hidden import answer_texts, hidden_reference, points_of, shown_reference
+from autograder.grade.hidden import answer_texts, hidden_reference, points_of, released_texts, shown_reference
 from autograder.grade.job import Job, Judged
+from autograder.grade.leaning import leaning_on
 from autograder.grade.outputs import tidy
 from autograder.grade.sandbox import Bare, Walled
 from gradwright._cells import Cell
 
-TRIES = 2
+TRIES = 3
 """So often is a submission judged when the grader fails, before a human has to look."""
 MOST_CULPRITS = 5
 """So many cells may end the process or refuse to stop before a human has to look."""
 FIRST_SECONDS = 2.0
 """For an exercise in the run that answers all of them; in a run of its own it has the time that the class allows."""
+FEW = 3
+"""So many exercises have a run of their own on top of the course's answers."""
 LONG = 60
-"""A whole submission may take so many times as long as one exercise."""
+"""A whole submission may take so many times the CPU time of one exercise,"""
+LONGER = 3
+"""and so many times that by the clock on the wall."""
 
 
 class LeftToHuman(Exception):
@@ -79,7 +84,9 @@ class Examination:
         self.worth = points_in(job)
         self.exercises = [exercise for exercise in exercises_of(job.number) if exercise.id in self.worth]
         self.cells = cells_of(job)
-        self.deadline = time.monotonic() + LONG * job.seconds_a_cell
+        self.deadline = time.monotonic() + LONGER * LONG * job.seconds_a_cell
+        self.seconds = 0.0
+        """CPU time that its runs have had."""
         self.culprits: dict[str, Ruling] = {}
         """Ids of cells that ended the process or did not stop, and which."""
         self.chosen = False
@@ -90,32 +97,60 @@ class Examination:
 
     def all_findings(self) -> dict[str, Finding]:
         """Exercise id to finding."""
-        answers = self.first_answers()
+        first = self.first_findings()
+        again = self.in_reverse([exercise for exercise in self.exercises if worth_asking_again(first[exercise.id])])
         for exercise in self.exercises:
-            self.findings[exercise.id] = self.find(exercise, answers[exercise.id])
+            self.findings[exercise.id] = self.settled(exercise, first[exercise.id], again.get(exercise.id))
+        for found in self.on_right_ones([f for f in self.findings.values() if not self.is_settled(f)]):
+            self.findings[found.exercise.id] = better(self.findings[found.exercise.id], found)
         return self.findings
 
-    def find(self, exercise: Exercise, first: Answer) -> Finding:
-        hidden = hidden_reference(exercise.id, self.job.secret)
-        found = finding(exercise, self.worth[exercise.id], hidden, first)
+    def first_findings(self) -> dict[str, Finding]:
+        answers = self.first_answers()
+        return {exercise.id: self.first_finding(exercise, answers[exercise.id]) for exercise in self.exercises}
+
+    def first_finding(self, exercise: Exercise, answer: Answer) -> Finding:
         if exercise.id in self.culprits:
             reason = "its cell was ended, and left nothing"
             return Finding(exercise, self.worth[exercise.id], self.culprits[exercise.id], 0.0, reason=reason)
-        if found.ruling == Ruling.RIGHT or (found.hidden and found.hidden.missing == exercise.title):
-            return found
-        blocked = found.hidden is not None and found.hidden.missing != ""
-        if not blocked:
-            found = better(found, self.alone(exercise, hidden))
-        broken = [f.exercise for f in self.findings.values() if f.ruling != Ruling.RIGHT]
-        if found.ruling != Ruling.RIGHT and broken:
-            found = better(found, self.on_top(exercise, hidden, broken))
+        found = finding(exercise, self.worth[exercise.id], self.hidden(exercise), answer)
+        if is_blocked(found) and self.is_untouched(exercise):
+            return replace(found, ruling=Ruling.NO_ANSWER, hidden=replace(found.hidden, missing=exercise.title))
+        return found
+
+    def is_settled(self, found: Finding) -> bool:
+        """Whether nothing that others do can change it."""
+        return found.ruling == Ruling.RIGHT or is_stub(found) or found.exercise.id in self.culprits
+
+    def hidden_question(self, exercise: Exercise, seconds: float) -> Question:
+        return hidden_question(exercise.id, self.job.secret, seconds)
+
+    def is_untouched(self, exercise: Exercise) -> bool:
+        text = released_texts(exercise.chapter).get(exercise.id)
+        return [cell.text for cell in self.cells if cell.marks.get("exercise") == exercise.id] == [text]
+
+    def hidden(self, exercise: Exercise) -> Reference:
+        return hidden_reference(exercise.id, self.job.secret)
+
+    def settled(self, exercise: Exercise, first: Finding, again: Verdict | None) -> Finding:
+        """The finding on an exercise as the learner's notebook has it.
+
+        again  the verdict on the cases that come with the notebook, after other exercises than the first time: where it
+               finds the same, no other exercise has to do with it
+        """
+        if self.is_settled(first):
+            return first
+        found = first
+        if again is not None and alike(first, again):
+            found = replace(first, shown=again)
+        elif not is_blocked(first):
+            found = better(first, self.alone(exercise))
         return found
 
     def first_answers(self) -> dict[str, Answer]:
         """The answers of one run, or of as many as it takes when something ends it."""
         seconds = min(FIRST_SECONDS, self.job.seconds_a_cell)
-        secret = self.job.secret
-        waiting = [Question(e.id, hidden_reference(e.id, secret).cases, seconds) for e in self.exercises]
+        waiting = [self.hidden_question(exercise, seconds) for exercise in self.exercises]
         answers: dict[str, Answer] = {}
         while waiting:
             hearing = self.run(self.cells, waiting)
@@ -127,38 +162,84 @@ class Examination:
         self.chosen = True
         return answers
 
-    def alone(self, exercise: Exercise, hidden: Reference) -> Finding:
+    def in_reverse(self, exercises: Sequence[Exercise]) -> dict[str, Verdict]:
+        """Exercise id to verdict on the cases that come with the notebook, from one run.
+
+        It goes from the last exercise to the first: what an answer does to the process can spoil the exercises after
+        it, and these are others than the first time.
+        """
+        if not exercises:
+            return {}
+        seconds = min(FIRST_SECONDS, self.job.seconds_a_cell)
+        asked = [*reversed(exercises)]
+        answers = self.run(self.cells, [shown_question(exercise.id, seconds) for exercise in asked]).answers
+        return {
+            exercise.id: assess(exercise, shown_reference(exercise.id), answer.outcomes)
+            for exercise in asked
+            if (answer := answers.get(exercise.id)) and answer.outcomes is not None and not answer.reason
+        }
+
+    def alone(self, exercise: Exercise) -> Finding:
         """The exercise in a run of its own."""
-        stored = shown_reference(exercise.id)
+        stored, hidden = shown_reference(exercise.id), self.hidden(exercise)
         seconds = self.job.seconds_a_cell
-        questions = [Question(exercise.id, reference.cases, seconds) for reference in (stored, hidden)]
+        questions = [shown_question(exercise.id, seconds), self.hidden_question(exercise, seconds)]
         shown, last = self.run(self.cells, questions).in_order(2)
         found = finding(exercise, self.worth[exercise.id], hidden, last or shown)
         if shown.outcomes is not None:
             found = replace(found, shown=assess(exercise, stored, shown.outcomes))
         return replace(found, reason=shown.reason) if found.ruling == Ruling.NO_ANSWER else found
 
-    def on_top(self, exercise: Exercise, hidden: Reference, broken: Sequence[Exercise]) -> Finding:
-        """The exercise on top of the course's own answers to all exercises before it."""
-        before = {e.id for e in self.exercises if e.position < exercise.position}
-        cells = replaced(self.cells, {e: text for e, text in answer_texts(exercise.chapter).items() if e in before})
-        question = Question(exercise.id, hidden.cases, self.job.seconds_a_cell)
-        (answer,) = self.run(cells, [question]).in_order(1)
-        needed = [e for e in broken if e.id in exercise.needs] or broken
-        found = finding(exercise, self.worth[exercise.id], hidden, answer)
-        if found.hidden and found.hidden.missing == exercise.title:
-            return found  # it was not even tried
-        return replace(found, shown=None, reason="", broken=tuple(e.title for e in needed))
+    def on_right_ones(self, found: Sequence[Finding]) -> Iterator[Finding]:
+        """What is not right and may be so because of others, on top of the course's own answers to all before it.
 
-    def run(self, cells: Sequence[Cell], questions: Sequence[Question]) -> Hearing:
-        """One run, again without each cell that ends it."""
+        In one run, from the first to the last: the course's answer to an exercise comes in when that exercise has been
+        answered. If few are not right there either, each has a run of its own, where no other has been before it.
+        """
+        culprits = {f.exercise.id: self.before(f.exercise) for f in found}
+        waiting = [f.exercise for f in found if culprits[f.exercise.id]]
+        tried = self.on_top(waiting) if waiting else {}
+        wrong = [
+            exercise for exercise in waiting if exercise.id not in tried or tried[exercise.id].ruling != Ruling.RIGHT
+        ]
+        if len(waiting) > 1 and len(wrong) <= FEW:
+            for exercise in wrong:
+                tried |= self.on_top([exercise])
+        for exercise in waiting:
+            if exercise.id in tried and not is_stub(tried[exercise.id]):
+                titles = tuple(other.title for other in culprits[exercise.id])
+                yield replace(tried[exercise.id], shown=None, reason="", broken=titles)
+
+    def before(self, exercise: Exercise) -> list[Exercise]:
+        """The earlier exercises that are not right and may be why this one is not."""
+        wrong = [f.exercise for f in self.findings.values() if f.ruling != Ruling.RIGHT]
+        broken = [other for other in wrong if other.position < exercise.position]
+        leaning = broken if is_blocked(self.findings[exercise.id]) else leaning_on(exercise, broken, self.cells)
+        return [other for other in leaning if other.id in exercise.needs] or leaning
+
+    def on_top(self, exercises: Sequence[Exercise]) -> dict[str, Finding]:
+        """Exercises, in their order, in one run on top of the course's own answers to those before each."""
+        questions, first = [], 0
+        for asked in exercises:
+            texts = answer_texts(asked.chapter)
+            before = {e.id: texts[e.id] for e in self.exercises if first <= e.position < asked.position}
+            questions.append(replace(self.hidden_question(asked, self.job.seconds_a_cell), texts=before))
+            first = asked.position
+        cells = emptied(self.cells, self.culprits, [e for e in self.exercises if e.position < first])
+        answers = self.run(cells, questions, waits=True).answers
+        return {e.id: finding(e, self.worth[e.id], self.hidden(e), answers[e.id]) for e in exercises if e.id in answers}
+
+    def run(self, cells: Sequence[Cell], questions: Sequence[Question], waits: bool = False) -> Hearing:
+        """One run, again without each cell that ends it. `waits`: each question says with what the cells are run."""
         while True:
-            if time.monotonic() > self.deadline:
+            if self.seconds >= LONG * self.job.seconds_a_cell or time.monotonic() > self.deadline:
                 long = f"{LONG * self.job.seconds_a_cell:.0f} seconds"
                 raise LeftToHuman(f"it took longer than {long}: run it by hand, or raise c.Execute.timeout.")
             kept = [cell for cell in cells if cell.id not in self.culprits or cell not in self.cells]
-            hearing = Hearing(self.job.number, kept, questions, self.job.seconds_a_cell, self.chosen)
-            hearing.end(self.sandbox.run(hearing))
+            hearing = Hearing(self.job.number, kept, questions, self.job.seconds_a_cell, self.chosen, waits)
+            ending = self.sandbox.run(hearing)
+            self.seconds += ending.seconds
+            hearing.end(ending)
             self.culprits |= hearing.late_cells()
             if not hearing.fatal_cell:
                 return hearing
@@ -166,6 +247,16 @@ class Examination:
             self.cell_runs.setdefault(hearing.fatal_cell, hearing.cell_runs[hearing.fatal_cell])
             if len(self.culprits) > MOST_CULPRITS:
                 raise LeftToHuman(f"{len(self.culprits)} of its cells end the process or do not stop: look by hand.")
+
+
+@cache
+def hidden_question(exercise: str, secret: bytes, seconds: float) -> Question:
+    return Question(exercise, hidden_reference(exercise, secret).cases, seconds)
+
+
+@cache
+def shown_question(exercise: str, seconds: float) -> Question:
+    return Question(exercise, shown_reference(exercise).cases, seconds)
 
 
 def points_in(job: Job) -> dict[str, float]:
@@ -185,15 +276,14 @@ def cells_of(job: Job) -> list[Cell]:
     return made
 
 
-def replaced(cells: Iterable[Cell], texts: dict[str, str]) -> list[Cell]:
-    """The cells with other texts in some exercises; one that the notebook lacks is put in front."""
-    cells = list(cells)
+def emptied(cells: Sequence[Cell], culprits: Collection[str], exercises: Iterable[Exercise]) -> list[Cell]:
+    """The cells, empty where one ends its run; an exercise that the notebook lacks has an empty one in front."""
     there = {cell.marks.get("exercise") for cell in cells}
-    lacking = [Cell("code", text, {"exercise": e}, id=e) for e, text in texts.items() if e not in there]
-    swapped = [replace(c, text=texts[c.marks["exercise"]]) if c.marks.get("exercise") in texts else c for c in cells]
-    places = [i for i, cell in enumerate(swapped) if "exercise" in cell.marks]
-    place = places[0] if places else len(swapped)
-    return [*swapped[:place], *lacking, *swapped[place:]]
+    lacking = [Cell("code", "", {"exercise": e.id}, id=e.id) for e in exercises if e.id not in there]
+    kept = [replace(cell, text="") if cell.id in culprits else cell for cell in cells]
+    places = [i for i, cell in enumerate(kept) if "exercise" in cell.marks]
+    place = places[0] if places else len(kept)
+    return [*kept[:place], *lacking, *kept[place:]]
 
 
 def finding(exercise: Exercise, worth: float, reference: Reference, answer: Answer) -> Finding:
@@ -208,6 +298,31 @@ def finding(exercise: Exercise, worth: float, reference: Reference, answer: Answ
     if ruling == Ruling.TIMED_OUT:
         return Finding(exercise, worth, ruling, points, verdict, reason=answer.reason)
     return Finding(exercise, worth, ruling, points, verdict)
+
+
+def is_stub(found: Finding) -> bool:
+    """Whether the exercise is as it was handed out."""
+    return found.hidden is not None and found.hidden.missing == found.exercise.title
+
+
+def is_blocked(found: Finding) -> bool:
+    """Whether another exercise, on which it builds, is as it was handed out."""
+    return found.hidden is not None and found.hidden.missing not in ("", found.exercise.title)
+
+
+def worth_asking_again(found: Finding) -> bool:
+    """Whether an exercise is not right and has said so in time and in its own words."""
+    return found.ruling in (Ruling.WRONG, Ruling.RAISED) and found.hidden is not None and not found.hidden.missing
+
+
+def alike(first: Finding, again: Verdict) -> bool:
+    """Whether the named cases, which are the same here and there but for their numbers, went the same way."""
+
+    def ways(verdict: Verdict) -> list[tuple[bool, str]]:
+        named = verdict.results[: len(verdict.exercise.cases)]
+        return [(result.right, result.outcome.raised.kind if result.outcome.raised else "") for result in named]
+
+    return first.hidden is not None and not again.right and ways(first.hidden) == ways(again)
 
 
 def ruling_of(verdict: Verdict, answer: Answer) -> Ruling:
@@ -233,7 +348,7 @@ def judged(
     job: Job, runs: dict[str, CellRun], findings: dict[str, Finding], seconds: float, trouble: str = ""
 ) -> Judged:
     """The notebook with outputs, and the points of all its graded cells."""
-    notebook = copy.deepcopy(job.notebook)
+    notebook = {**job.notebook, "cells": [dict(cell) for cell in job.notebook["cells"]]}
     points: dict[str, float | None] = {}
     rulings: dict[str, str] = {}
     for cell in notebook["cells"]:

@@ -66,43 +66,50 @@ def unpack(body: bytes, json_length: int) -> tuple[Message, list[np.ndarray]]:
     arrays, start = [], json_length
     for one in described:
         dtype, shape = checked(one)
-        stop = start + math.prod(shape) * dtype.itemsize
+        count = math.prod(shape)
+        stop = start + count * dtype.itemsize
         if stop > len(body):
             raise ProtocolError("an array is longer than its frame")
-        arrays.append(array_of(body[start:stop], dtype, shape))
+        arrays.append(array_of(body, start, count, dtype, shape))
         start = stop
     if start != len(body):
         raise ProtocolError("a frame is longer than its arrays")
     return message, arrays
 
 
-def checked(described: Any) -> tuple[np.dtype, tuple[int, ...]]:
+def checked(described: Any) -> tuple[np.dtype, list[int]]:
     """The dtype and shape that an entry names."""
-    match described:
-        case [str(name), list(shape)] if len(shape) <= MOST_AXES and all(type(n) is int for n in shape):
-            pass
-        case _:
-            raise ProtocolError("an array without dtype and shape")
-    if not all(0 <= n <= LARGEST for n in shape):
-        raise ProtocolError("an array of impossible shape")
+    if type(described) is not list or len(described) != 2:
+        raise ProtocolError("an array without dtype and shape")
+    name, shape = described
+    if type(name) is not str or type(shape) is not list or len(shape) > MOST_AXES:
+        raise ProtocolError("an array without dtype and shape")
+    for n in shape:
+        if type(n) is not int or not 0 <= n <= LARGEST:
+            raise ProtocolError("an array of impossible shape")
+    return KNOWN.get(name) or text_dtype(name), shape
+
+
+KNOWN = {name: np.dtype(name) for name in DTYPES}
+
+
+def text_dtype(name: str) -> np.dtype:
     digits = name.removeprefix("<U")
-    if name not in DTYPES and not (
-        name.startswith("<U") and digits.isascii() and digits.isdigit() and len(digits) < 5 and int(digits) <= 1000
-    ):
+    if digits == name or not (digits.isascii() and digits.isdigit() and len(digits) < 5 and int(digits) <= 1000):
         raise ProtocolError("an array of a dtype that is never sent")
-    return np.dtype(name), tuple(shape)
+    return np.dtype(name)
 
 
-def array_of(data: bytes, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
+def array_of(body: bytes, start: int, count: int, dtype: np.dtype, shape: list[int]) -> np.ndarray:
     """An array of our own, in which every element is one that NumPy itself could have made."""
-    if dtype.kind == "b":
-        return (np.frombuffer(data, np.uint8) != 0).reshape(shape)
-    if dtype.kind == "U" and np.frombuffer(data, "<u4").max(initial=0) > 0x10FFFF:
-        raise ProtocolError("a text with a character that does not exist")
-    if dtype.itemsize == 0 or not data:
+    if dtype.itemsize == 0 or not count:
         return np.zeros(shape, dtype)
     try:
-        return np.frombuffer(data, dtype).reshape(shape).copy()
+        if dtype.kind == "b":
+            return (np.frombuffer(body, np.uint8, count, start) != 0).reshape(shape)
+        if dtype.kind == "U" and np.frombuffer(body, "<u4", count * dtype.itemsize // 4, start).max() > 0x10FFFF:
+            raise ProtocolError("a text with a character that does not exist")
+        return np.frombuffer(body, dtype, count, start).reshape(shape).copy()
     except ValueError as error:
         raise ProtocolError(f"an array of impossible shape: {error}") from error
 

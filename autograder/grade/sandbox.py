@@ -22,7 +22,7 @@ import sysconfig
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -32,7 +32,7 @@ import numpy as np
 
 from autograder.course import ROOT, chapters
 from autograder.errors import SetupError
-from autograder.grade.isolate import CALLS, INSIDE, PRIVATE
+from autograder.grade.isolate import BUSY, CALLS, INSIDE, PRIVATE
 from autograder.grade.protocol import Frames, Message, ProtocolError
 
 APP = "/course"
@@ -43,8 +43,12 @@ ORACLE = ("torch",)
 """Libraries that nobody finds in there: the reference values were made with them."""
 MOST_BYTES = 64 * 2**20
 """Of all that one run may say."""
-PATIENCE = 60.0
+PATIENCE = 300.0
 """Seconds in which the warm process must be ready, and must have ended a run that it was told to end."""
+SHORTEST = 0.05
+"""Seconds between two looks at a run that is late."""
+CPU_OF_PROCESS = 2
+"""The low bits of the number of a clock that counts the CPU time of a process (Linux)."""
 SETTINGS = {
     "PATH": "/usr/bin:/bin",
     "HOME": PRIVATE,
@@ -66,7 +70,7 @@ class Talk(Protocol):
         """The first frame to send."""
 
     def patience(self) -> float:
-        """Seconds until the next frame must be there."""
+        """Seconds of CPU time until the next frame must be there."""
 
     def hear(self, message: Message, arrays: list[np.ndarray]) -> bytes | None:
         """Take a frame; returns what is to be sent next, or None when all is said. Raises ProtocolError for a frame
@@ -82,7 +86,7 @@ class Ending:
     signal: int = 0
     """What killed it, where it died of a signal."""
     seconds: float = 0.0
-    """CPU time."""
+    """CPU time, or without isolation simply the time."""
 
 
 # Levels
@@ -133,6 +137,8 @@ class Walled:
         self.number = number
         self.process: subprocess.Popen[bytes] | None = None
         self.control: socket.socket | None = None
+        self.warm = 0
+        """The warm process's number, out here; 0 where the system does not tell."""
 
     def start(self) -> None:
         """Raises SetupError where bubblewrap cannot be started or a first, empty run fails."""
@@ -147,6 +153,7 @@ class Walled:
                 complaints.seek(0)
                 said = complaints.read().decode(errors="replace").strip().splitlines() or ["it gave no reason"]
                 raise SetupError(f"bubblewrap cannot make a sandbox here: {said[-1]}")
+        self.warm = last_below(self.process.pid)
         with self.begun() as connection:
             connection.shutdown(socket.SHUT_WR)  # nothing is asked
             connection.recv(1)
@@ -183,7 +190,7 @@ class Walled:
             self.start()
         try:
             with self.begun() as connection:
-                way = converse(connection, talk)
+                way = converse(connection, talk, CpuClock(self.warm))
             self.control.send(b"stop")
         except OSError:
             self.stop()
@@ -198,6 +205,38 @@ class Walled:
             self.process.kill()
             self.process.wait()
         self.process = self.control = None
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process has started, as the system lists them; none where it does not."""
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def last_below(pid: int) -> int:
+    """The last of a chain of processes, of which each has started the next; 0 where there is no chain."""
+    below = children(pid)
+    return (last_below(below[0]) or below[0]) if below else 0
+
+
+class CpuClock:
+    """The CPU time of the run that a warm process is busy with."""
+
+    def __init__(self, warm: int) -> None:
+        self.warm = warm
+        self.number = 0
+        self.seconds = 0.0
+
+    def __call__(self) -> float:
+        """Seconds until now, as far as they can be told."""
+        if not self.number and self.warm:
+            self.number = next(iter(children(self.warm)), 0)
+        if self.number:
+            with contextlib.suppress(OSError):  # it has ended
+                self.seconds = time.clock_gettime(~self.number << 3 | CPU_OF_PROCESS)
+        return self.seconds
 
 
 @dataclass(frozen=True)
@@ -217,16 +256,41 @@ class Connection(Protocol):
     def recv(self, most: int) -> bytes: ...
 
 
-def converse(connection: Connection, talk: Talk) -> str:
-    """Ask and hear to the end of the talk, to the end of patience or to the first nonsense."""
+class Watch:
+    """Looks how long a step of a run takes."""
+
+    def __init__(self, seconds: float, used: Callable[[], float]) -> None:
+        self.seconds = seconds
+        self.used = used
+        self.from_cpu = used()
+        self.until = time.monotonic() + seconds
+        self.at_last = time.monotonic() + BUSY * seconds
+
+    def left(self) -> float:
+        """For how long to wait before looking again; 0 where the time is up."""
+        now = time.monotonic()
+        if now < self.until:
+            return self.until - now
+        left = self.seconds - (self.used() - self.from_cpu)
+        return max(0.0, min(max(left, SHORTEST), self.at_last - now)) if left > 0 else 0.0
+
+
+def converse(connection: Connection, talk: Talk, used: Callable[[], float] = lambda: 0.0) -> str:
+    """Ask and hear to the end of the talk, to the end of patience or to the first nonsense.
+
+    used  how much CPU time the run has had until now: a busy machine gives it little, and then it may take longer
+    """
     frames, heard = Frames(), 0
     try:
         connection.settimeout(PATIENCE)
         connection.sendall(talk.opening())
-        deadline = time.monotonic() + talk.patience()
-        while (left := deadline - time.monotonic()) > 0:
+        watch = Watch(talk.patience(), used)
+        while (left := watch.left()) > 0:
             connection.settimeout(left)
-            data = connection.recv(1 << 18)
+            try:
+                data = connection.recv(1 << 16)
+            except TimeoutError:
+                continue
             heard += len(data)
             if not data:
                 return "died"
@@ -236,8 +300,9 @@ def converse(connection: Connection, talk: Talk) -> str:
                 answer = talk.hear(message, arrays)
                 if answer is None:
                     return "done"
+                connection.settimeout(BUSY * talk.patience())
                 connection.sendall(answer)
-                deadline = time.monotonic() + talk.patience()
+                watch = Watch(talk.patience(), used)
     except TimeoutError:
         return "overran"
     except ConnectionError:
@@ -319,6 +384,7 @@ class Bare:
 
     def run(self, talk: Talk) -> Ending:
         """One run. Raises OSError where the machine fails."""
+        start = time.monotonic()
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             paths = os.pathsep.join([str(ROOT), str(ROOT / "course")])
             settings = {**os.environ, **SETTINGS, "HOME": folder, "TMPDIR": folder, "MPLCONFIGDIR": folder}
@@ -331,7 +397,7 @@ class Bare:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(process.pid, signal.SIGKILL) if hasattr(os, "killpg") else process.kill()
                 code = process.wait()
-        return Ending(way, max(0, -code) if way == "died" else 0)
+        return Ending(way, max(0, -code) if way == "died" else 0, time.monotonic() - start)
 
     def stop(self) -> None:
         """Nothing: no process outlives its run."""

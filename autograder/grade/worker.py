@@ -17,13 +17,14 @@ import gc
 import importlib
 import json
 import os
+import platform
 import select
 import signal
 import socket
 import symtable
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import lru_cache
 from types import CodeType, ModuleType
 from typing import Any
@@ -63,8 +64,10 @@ def warm(number: int) -> None:
             importlib.import_module(chapter.module)
     rehearse(number)
     isolate.hide_memory()
+    isolate.filter_program(platform.machine())
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)  # a run is over before it has much to collect
     control = socket.socket(fileno=os.dup(0))
     control.send(b"ready")
     while True:
@@ -113,16 +116,12 @@ def take_only(handle: int) -> socket.socket:
 def rehearse(number: int) -> None:
     """Answer with the notebook as it is handed out: what is compiled and looked up here, no run does again."""
     chapter = find_chapter(number)
-
-    def send(*frame: Any, **what: Any) -> None:
-        """Nobody listens."""
-
     if chapter.release.is_file():
-        cells = [asdict(cell) for cell in read_notebook(chapter.release)]
+        cells = [vars(cell) for cell in read_notebook(chapter.release)]
         begin = {"chapter": number, "cells": cells, "chosen": False, "seconds": REHEARSAL_SECONDS}
-        module = run_cells(begin, send)
+        module = run_cells(begin, nobody)
         for exercise in exercises_of(number):
-            answer(exercise, module, [case.arrays for case in exercise.make_cases(0)], REHEARSAL_SECONDS, send)
+            answer(exercise, module, [case.arrays for case in exercise.make_cases(0)], REHEARSAL_SECONDS, nobody)
         del sys.modules[chapter.module]
 
 
@@ -146,16 +145,25 @@ def once() -> None:
 def serve(receive: Callable[[int], bytes], send_bytes: Callable[[bytes], Any]) -> None:
     """Answer until nothing is asked any more, and end the process."""
 
-    def send(kind: str, arrays: Sequence[np.ndarray] = (), **what: Any) -> None:
-        send_bytes(pack({"kind": kind, **what}, arrays))
+    held = bytearray()
+
+    def send(kind: str, arrays: Sequence[np.ndarray] = (), hold: bool = False, **what: Any) -> None:
+        """`hold`: with the next frame, which comes before anything of the learner's runs."""
+        held.extend(pack({"kind": kind, **what}, arrays))
+        if not hold:
+            send_bytes(bytes(held))
+            held.clear()
 
     questions = asked(receive)
     for begin, _ in questions:
         isolate.limit(begin["total_seconds"])
-        module = run_cells(begin, send)
+        module = ModuleType("nothing yet") if begin["waits"] else run_cells(begin, send)
         send("ready")
         for question, arrays in questions:
             cases = inputs_of(question["cases"], arrays)
+            if question["texts"] is not None:
+                begin = with_texts(begin, question["texts"])
+                module = run_cells(begin, nobody)
             answer(find(question["id"]), module, cases, question["seconds"], send)
     isolate.end()
 
@@ -163,7 +171,7 @@ def serve(receive: Callable[[int], bytes], send_bytes: Callable[[bytes], Any]) -
 def asked(receive: Callable[[int], bytes]) -> Iterator[tuple[Message, list[np.ndarray]]]:
     """The frames that come in, until there are no more."""
     frames = Frames(LARGEST_FRAME)
-    while data := receive(1 << 20):
+    while data := receive(1 << 16):
         yield from frames.take(data)
 
 
@@ -173,6 +181,16 @@ def inputs_of(cases: list[list[str]], arrays: list[np.ndarray]) -> list[Arrays]:
     return [{name: next(waiting) for name in names} for names in cases]
 
 
+def with_texts(begin: Message, texts: dict[str, str]) -> Message:
+    """The same cells, with other texts in some exercises."""
+    cells = [cell | {"text": texts.get(cell["marks"].get("exercise"), cell["text"])} for cell in begin["cells"]]
+    return begin | {"cells": cells, "chosen": True}
+
+
+def nobody(*frame: Any, **what: Any) -> None:
+    """A way to send for what nobody needs to hear."""
+
+
 def run_cells(begin: Message, send: Send) -> ModuleType:
     """The learner's module, made cell by cell. A cell that fails costs what it would have defined."""
     chapter = find_chapter(begin["chapter"])
@@ -180,8 +198,8 @@ def run_cells(begin: Message, send: Send) -> ModuleType:
     names = vars(module)
     names["__file__"] = f"{chapter.name}.ipynb"
     cells = [Cell(**cell) for cell in begin["cells"]]
-    cells = cells if begin["chosen"] else cells_to_run(cells)
     future = any(FUTURE in cell.text for cell in cells)  # a notebook says it once, for all its cells
+    cells = cells if begin["chosen"] else cells_to_run(cells, future)
     again = [cell for cell in cells if run_cell(cell, begin["seconds"], names, future, send)]
     for cell in again:
         run_cell(cell, begin["seconds"], names, future, send)
@@ -199,25 +217,41 @@ def run_cell(cell: Cell, seconds: float, names: dict[str, Any], future: bool, se
                 exec(compiled(cell.text, file_of(cell), future), names)
         except BaseException as error:  # SystemExit and all: the next cells are still to come
             failure = described(error)
-    send("cell done", id=cell.id, printed=printed.getvalue(), raised=failure and asdict(failure))
+    send("cell done", hold=True, id=cell.id, printed=printed.getvalue(), raised=failure and vars(failure))
     return failure is not None and failure.kind == "NameError"
 
 
-def cells_to_run(cells: list[Cell]) -> list[Cell]:
+def cells_to_run(cells: list[Cell], future: bool) -> list[Cell]:
     """The definition cells, and of all others those that define a name which is read there and defined nowhere else.
 
     A notebook that works when it is run from top to bottom shall not fail here because a helper stands beside a demo.
     """
     chosen = definition_cells(cells)
-    others = [cell for cell in cells if cell.kind == "code" and cell not in chosen and "check" not in cell.marks]
+    others = [cell for cell in cells if cell.kind == "code" and "check" not in cell.marks]
     while True:
-        wanted = set().union(*(globals_read(cell.text) for cell in chosen if "given" not in cell.marks))
-        wanted = wanted.difference(dir(builtins), *(bound(cell.text) for cell in chosen))
+        there = {cell.position for cell in chosen}
+        others = [cell for cell in others if cell.position not in there]
+        offered = set().union(*(bound(cell.text) for cell in others)).difference(dir(builtins))
+        readers = [cell for cell in chosen if "given" not in cell.marks and offered & names_in(cell, future)]
+        wanted = set().union(*(globals_read(cell.text) for cell in readers)) & offered
+        wanted = wanted.difference(*(bound(cell.text) for cell in chosen)) if wanted else wanted
         found = [cell for cell in others if wanted & bound(cell.text)] if wanted else []
         if not found:
             return chosen
-        others = [cell for cell in others if cell not in found]
         chosen = sorted([*chosen, *found], key=lambda cell: cell.position)
+
+
+def names_in(cell: Cell, future: bool) -> set[str]:
+    """The names that a cell's code uses and that are no local variables: globals, attributes, imports. Quicker than to
+    tell them apart, since the code is needed in any case."""
+    found: set[str] = set()
+    with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        codes = [compiled(cell.text, file_of(cell), future)]
+        while codes:
+            code = codes.pop()
+            found.update(code.co_names)
+            codes += [const for const in code.co_consts if isinstance(const, CodeType)]
+    return found
 
 
 bound = lru_cache(maxsize=512)(names_bound)
@@ -283,7 +317,7 @@ def send_outcomes(exercise: Exercise, outcomes: list[Outcome], in_time: bool, se
             "names": list(outcome.outputs),
             "weak": sorted(outcome.weak),
             "odd": outcome.odd,
-            "raised": outcome.raised and asdict(outcome.raised),
+            "raised": outcome.raised and vars(outcome.raised),
             "changed": list(outcome.changed),
             "printed": outcome.printed[:2000],
             "warned": list(outcome.warned[:5]),
@@ -314,7 +348,7 @@ def described(error: BaseException) -> Raised:
 
 @contextlib.contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise TimeIsUp inside after so many seconds, where the system has an alarm."""
+    """Raise TimeIsUp inside after so many seconds of CPU time, where the system has an alarm."""
     if not hasattr(signal, "setitimer"):
         yield
         return
@@ -322,12 +356,15 @@ def time_limit(seconds: float) -> Iterator[None]:
     def ring(number: int, frame: Any) -> None:
         raise TimeIsUp(f"it was stopped after {seconds:g} seconds")
 
-    signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds, 0.5)
+    clocks = (signal.SIGPROF, signal.ITIMER_PROF, seconds), (signal.SIGALRM, signal.ITIMER_REAL, seconds * isolate.BUSY)
+    for number, clock, most in clocks:
+        signal.signal(number, ring)
+        signal.setitimer(clock, most, 0.5)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        for _, clock, _ in clocks:
+            signal.setitimer(clock, 0)
 
 
 if __name__ == "__main__":

@@ -219,24 +219,27 @@ def definition_cells(cells: Sequence[Cell]) -> list[Cell]:
     return chosen
 
 
-@lru_cache(maxsize=1024)
 def python_text(text: str) -> str:
     """The cell without IPython's magics, each replaced by a `pass` so that line numbers stay. Raises SyntaxError.
 
     Only a line at which Python itself stops is taken for a magic: `% width` may also continue an expression.
     """
+    return _read_python(text)[0]
+
+
+@lru_cache(maxsize=256)
+def _read_python(text: str) -> tuple[str, ast.Module]:
     lines = text.split("\n")
     while True:
+        plain = "\n".join(lines)
         try:
-            _parse("\n".join(lines))
+            return plain, _parse(plain)
         except SyntaxError as error:
             number = (error.lineno or 0) - 1
             if not 0 <= number < len(lines) or not MAGIC.match(lines[number]):
                 raise
             indent = len(lines[number]) - len(lines[number].lstrip())
             lines[number] = " " * indent + "pass"
-        else:
-            return "\n".join(lines)
 
 
 def names_bound(text: str) -> set[str]:
@@ -247,7 +250,7 @@ def names_bound(text: str) -> set[str]:
 def _statements(text: str) -> list[ast.stmt]:
     """The statements of a cell; none where it is not Python (or too deep, or too large, for Python to read)."""
     try:
-        return _parse(python_text(text)).body
+        return _read_python(text)[1].body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
 

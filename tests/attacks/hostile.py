@@ -141,6 +141,20 @@ HOSTILE: dict[str, tuple[str, ...]] = {
     "object array": (attack("return np.array([print, {}, None], dtype=object)"),),
     "text": (attack("return 'right'"),),
     "nan": (attack("return float('nan')"),),
+    "refusals without a check": (
+        "import sys\nimport numpy as np\nfor module in list(sys.modules.values()):\n"
+        "    if hasattr(module, 'raised'):\n        module.raised = lambda *a: np.array(True)",
+        attack("pass"),
+    ),
+    "hides that inputs were changed": (
+        "import autograder.checks.run as run\nrun.unchanged = lambda *a: True",
+        attack("a[...] = 0\nb[...] = 0\nreturn a @ b"),
+    ),
+    "says that it is a plain number": (
+        "import autograder.checks.run as run\nkept = run.sort_out\n"
+        "run.sort_out = lambda *a: run.Outcome(kept(*a).outputs, frozenset(kept(*a).outputs))",
+        attack("import numpy as np\nreturn np.zeros((), '<c16')"),
+    ),
     "everything refused": (attack("raise ValueError('no')"),),
     "patched numpy": ("import numpy as np\nnp.array = np.asarray = lambda *a, **k: np.float64(0)", attack("pass")),
     "escapes": (ESCAPES, attack("pass")),

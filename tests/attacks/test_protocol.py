@@ -159,6 +159,16 @@ def test_a_frame_out_of_place(before: list, message: dict, arrays: list) -> None
 
 
 @pytest.mark.parametrize(
+    ("array", "number"), [(np.array(1.0), True), (np.array(1), True), (np.ones(1), False), (np.float32(1), False)]
+)
+def test_only_what_can_be_a_python_number_is_taken_for_one(array: np.ndarray, number: bool) -> None:
+    talk = hearing()
+    talk.hear(dict(READY), [])
+    talk.hear(ANSWER | {"cases": [OUTCOME | {"weak": ["x", "y"]}]}, [np.asarray(array)])
+    assert talk.answers["start-dot"].outcomes[0].weak == (frozenset("x") if number else frozenset())
+
+
+@pytest.mark.parametrize(
     ("ending", "ruling"),
     [
         (Ending("died", signal=9), Ruling.KILLED),

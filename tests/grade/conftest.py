@@ -68,16 +68,16 @@ def hand_in(root: Path, student: str, content: Notebook | bytes, name: str = STA
     return path
 
 
-def run(command: list[str], folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+def run(command: list[str], folder: Path, timeout: float = 280, **environment: str) -> subprocess.CompletedProcess[str]:
     """A command of this environment, started in a folder, with one thread each for BLAS."""
     settings = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", **environment}
     return subprocess.run(
-        [sys.executable, "-m", *command], cwd=folder, env=settings, capture_output=True, text=True, timeout=280
+        [sys.executable, "-m", *command], cwd=folder, env=settings, capture_output=True, text=True, timeout=timeout
     )
 
 
-def grade(root: Path) -> Graded:
-    done = run(["autograder", "grade", str(root), "--allow-weak-isolation"], root)
+def grade(root: Path, timeout: float = 280) -> Graded:
+    done = run(["autograder", "grade", str(root), "--allow-weak-isolation"], root, timeout)
     assert done.returncode == 0, done.stderr
     return Graded(root, done.stdout)
 

@@ -111,7 +111,7 @@ def graded(tmp_path_factory: pytest.TempPathFactory, released: Notebook, solutio
         (root / "submitted" / "flat").mkdir()
         (root / "submitted" / "flat" / START.folder).write_text("a file")
         (root / "submitted" / "flat" / "start.ipynb").write_text("beside")
-        (root / "nbgrader_config.py").write_text(CONFIG.replace("timeout = 30", "timeout = 8"))
+        (root / "nbgrader_config.py").write_text(CONFIG.replace("timeout = 10", "timeout = 2"))
         (root / "said.txt").write_text(grade(root).said)
 
     root = once(tmp_path_factory, "every-kind", make)

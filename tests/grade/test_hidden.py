@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from autograder.checks.run import run_probe
 from autograder.course import Chapter, chapters
 from autograder.errors import SetupError
 from autograder.grade import hidden
-from autograder.grade.hidden import drawn_and_run, hidden_reference, refused, seed_of
+from autograder.grade.hidden import drawn_and_run, hidden_reference, points_of, refused, seed_of
 from gradwright._framework import limited
 
 SECRETS = [hashlib.sha256(f"class {i}".encode()).digest() for i in range(24)]
@@ -38,6 +39,35 @@ def test_other_right_answers_are_right_in_every_class(chapter: Chapter) -> None:
                 with limited(chapter.number):
                     outcomes = [run_probe(exercise, other, case.arrays, gradwright) for case in reference.cases]
                 assert compared(exercise, reference, outcomes).right, (exercise.id, name)
+
+
+ALWAYS = {
+    "None": None, "0.0": 0.0, "1.0": 1.0, "True": True, "False": False, "()": (), "[]": [], "{}": {}, "a text": "",
+    **{error.__name__: error for error in (ValueError, TypeError, IndexError, RuntimeError, KeyError, Exception)},
+}  # fmt: skip
+
+
+def always(what: object) -> Callable[..., object]:
+    """An answer that gives this, or raises it, whatever it is called with."""
+
+    def answer(*arguments: object, **named: object) -> object:
+        if isinstance(what, type):
+            raise what("always")
+        return what
+
+    return answer
+
+
+@each_chapter
+@pytest.mark.parametrize("what", ALWAYS)
+def test_always_the_same_earns_nothing(chapter: Chapter, what: str) -> None:
+    for exercise in exercises_of(chapter.number):
+        answer = always(ALWAYS[what])
+        target = type("Answer", (), {"__init__": answer}) if exercise.kind == "class" else answer
+        reference = hidden_reference(exercise.id, SECRETS[0])
+        with limited(chapter.number):
+            outcomes = [run_probe(exercise, target, case.arrays, gradwright) for case in reference.cases]
+        assert points_of(compared(exercise, reference, outcomes), exercise.points) == 0, exercise.id
 
 
 @pytest.mark.parametrize(("place", "sentence"), [(0, "on 'small numbers, to follow by hand'"), (-1, "")])

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import copy
 import json
+import os
+import signal
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,15 +21,17 @@ from autograder.checks.exercise import exercises_of, find
 from autograder.course import ROOT, Chapter, chapter, chapters
 from autograder.errors import BadInput, SetupError
 from autograder.grade import judge as judging
+from autograder.grade import sandbox
 from autograder.grade.classroom import official, open_classroom
 from autograder.grade.export import no_formula, row_of
 from autograder.grade.gradebook import find_submission, open_gradebook, record, register
 from autograder.grade.hidden import hidden_reference, secret_of, seed_of
+from autograder.grade.isolate import BUSY
 from autograder.grade.job import Job, Judged
 from autograder.grade.judge import judge, warm_sandbox
 from autograder.grade.restore import restore
 from autograder.grade.run import lost
-from autograder.grade.sandbox import Bare, level, weakness
+from autograder.grade.sandbox import Bare, Watch, children, level, weakness
 
 from .conftest import START, Notebook, cell, code, markdown, with_answer, with_cells, without
 
@@ -182,6 +188,88 @@ def test_nobody_loses_points_twice(released: Notebook) -> None:
     assert "Tried on top of the course's own 1.1 row_major_strides" in verdict(judged, "tensor-permute-check")
 
 
+POISON = """import numpy as np
+def dot_loop(a, b):
+    np.matmul = np.dot = None
+    return 0.0"""
+CLEAN = """import numpy as np
+def dot(a, b):
+    if len(a) != len(b):
+        raise ValueError
+    return np.dot(a, b)"""
+
+
+def test_an_answer_that_spoils_the_process_costs_no_other(solution: Notebook, released: Notebook) -> None:
+    spoilt = with_answer(with_answer(solution, "start-dot-loop", POISON), "start-dot", CLEAN)
+    assert judge(job_of(spoilt, released)).points == {FIRST: 0.0, SECOND: 2.0}
+
+
+def test_the_course_s_answer_comes_in_after_the_learner_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of an exercise that is being asked, or is still to be, no run holds the course's answer."""
+    asked = []
+
+    def run(self, cells, questions, waits=False):
+        asked.append([(q.id, q.texts) for q in questions] if waits else [])
+        return kept(self, cells, questions, waits)
+
+    kept = judging.Examination.run
+    monkeypatch.setattr(judging.Examination, "run", run)
+    ch = chapter("01")
+    wrong = {e.id: f"def {e.name}(*arguments):\n    return 0.0" for e in exercises_of(1)}
+    assert set(judge(chapter_job(ch, solved(ch) | wrong)).points.values()) == {0.0}
+    told = [run for run in asked if run]
+    assert len(told) == 1
+    assert len(told[0]) > 3
+    there: set[str] = set()
+    for exercise, texts in told[0]:
+        there |= set(texts)
+        assert there == {e.id for e in exercises_of(1) if e.position < find(exercise).position}
+
+
+@pytest.mark.skipif(not WALLED, reason="without isolation, only the clock on the wall is looked at")
+def test_a_busy_machine_costs_nobody_anything(solution: Notebook, released: Notebook) -> None:
+    """A run that gets a quarter of its time needs far longer than a cell may take, and all its points are there."""
+    slow = (
+        "import time\ndef dot(a, b):\n    end = time.process_time() + 0.02\n    while time.process_time() < end: pass\n"
+    )
+    slow += "    if len(a) != len(b):\n        raise ValueError\n    return a @ b"
+    job = job_of(with_answer(solution, "start-dot", slow), released, seconds=0.6)
+    judge(job)  # the warm process is there
+    over = threading.Event()
+
+    def hold_back() -> None:
+        warm = warm_sandbox(0, True).warm
+        while not over.wait(0.02):
+            for pid in children(warm):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGSTOP)
+                    over.wait(0.06)
+                    os.kill(pid, signal.SIGCONT)
+
+    holding = threading.Thread(target=hold_back)
+    holding.start()
+    try:
+        judged = judge(job)
+    finally:
+        over.set()
+        holding.join()
+    assert (judged.points, judged.trouble) == (FULL, "")
+    assert judged.seconds > 0.6
+
+
+def test_time_is_counted_where_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, used = [0.0], [0.0]
+    monkeypatch.setattr(sandbox.time, "monotonic", lambda: now[0])
+    watch = Watch(2.0, lambda: used[0])
+    assert watch.left() == 2
+    now[0], used[0] = 3.0, 0.5  # the machine is busy with others
+    assert watch.left() == 1.5
+    used[0] = 2.0
+    assert watch.left() == 0
+    now[0], used[0] = 2.0 * BUSY, 0.0  # it waits for something that does not come
+    assert watch.left() == 0
+
+
 def test_the_same_class_has_the_same_cases_and_another_has_others() -> None:
     exercise = find("start-dot")
     assert seed_of(SECRET, exercise) == seed_of(SECRET, exercise) != seed_of(SECRET[::-1], exercise)
@@ -230,7 +318,7 @@ class Broken(Bare):
         return super().run(talk)
 
 
-@pytest.mark.parametrize(("failures", "points"), [(1, FULL), (2, dict.fromkeys(FULL))])
+@pytest.mark.parametrize(("failures", "points"), [(2, FULL), (3, dict.fromkeys(FULL))])
 def test_a_fault_of_ours_is_tried_again_and_is_never_a_zero(
     failures: int, points: dict, monkeypatch: pytest.MonkeyPatch, solution: Notebook, released: Notebook
 ) -> None:
@@ -238,8 +326,8 @@ def test_a_fault_of_ours_is_tried_again_and_is_never_a_zero(
     monkeypatch.setattr(judging, "sandbox_of", lambda job: broken)
     judged = judge(job_of(solution, released))
     assert judged.points == points
-    assert bool(judged.trouble) == (failures == 2)
-    assert set(judged.rulings.values()) == ({"right"} if failures == 1 else {"grader error"})
+    assert bool(judged.trouble) == (failures == 3)
+    assert set(judged.rulings.values()) == ({"right"} if failures == 2 else {"grader error"})
 
 
 def test_a_submission_that_takes_too_long_is_no_zero(tmp_path: Path, solution: Notebook, released: Notebook) -> None:
