@@ -530,6 +530,8 @@ class Arithmetic:
     def number(self, value: int | float) -> Self:
         """A number as the tensor without axes that stands for it beside self."""
         dtype = number_dtype(self.dtype, value)
+        if dtype == float16 and self.shape:
+            dtype = float32  # a factor keeps its digits and its range; what comes out is float16
         try:
             return self.new(np.array(value, dtype))
         except OverflowError as error:
@@ -1464,7 +1466,11 @@ def calculate(ufunc: np.ufunc, a: Tensor, b: Tensor) -> np.ndarray:
     if a.dtype == b.dtype:
         return ufunc(a.array, b.array)
     dtype = result_type(a, b)
-    return ufunc(a.array.astype(dtype, copy=False), b.array.astype(dtype, copy=False))
+    with np.errstate(over="ignore"):
+        if dtype == float16 and ufunc in (np.multiply, np.divide):  # by a wider number: round once, at the end
+            return ufunc(a.array.astype(float32), b.array.astype(float32)).astype(float16)
+        x, y = a.array.astype(dtype, copy=False), b.array.astype(dtype, copy=False)
+    return ufunc(x, y)
 
 
 def add(a: Tensor, b: Tensor) -> Tensor:
@@ -1488,7 +1494,7 @@ def divide(a: Tensor, b: Tensor) -> Tensor:
 
 def power(a: Tensor, b: Tensor) -> Tensor:
     """NumPy has short cuts for roots, and for 2 and -1 where they are Python's whole numbers."""
-    if b.ndim == 0 and a.dtype == b.dtype:
+    if b.ndim == 0 and (a.dtype == b.dtype or (a.shape and a.dtype == float16)):
         exponent = b.array.item()
         return a.new(a.array ** (int(exponent) if exponent in (2, -1) else exponent))
     return a.new(calculate(np.power, a, b))

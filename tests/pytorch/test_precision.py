@@ -57,6 +57,24 @@ def test_float16_tensors_have_pytorchs_values_and_gradients(program):
         np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), rtol=2e-3, atol=2e-3)
 
 
+@pytest.mark.parametrize("program", [
+    lambda x: x * 1e5, lambda x: 1e5 * x, lambda x: x * 1e-8, lambda x: x + 1e5, lambda x: x - 0.1, lambda x: x / 1e-6,
+    lambda x: x / 1e5, lambda x: 1e5 / x, lambda x: (x / 300) ** 2, lambda x: x > 70_000, lambda x: x == 0.1,
+])  # fmt: skip
+def test_numbers_beside_float16(program):
+    array = np.array([0.5, 30_000, 0.1, -2, 6e4], F16)
+    x, y = gradwright.tensor(array, requires_grad=True), torch.from_numpy(array.copy()).requires_grad_()
+    ours, theirs = program(x), program(y)
+    with np.errstate(over="ignore", invalid="ignore"):
+        assert ours.numpy().dtype == theirs.numpy().dtype if not theirs.requires_grad else ours.dtype == F16
+        np.testing.assert_allclose(ours.detach().numpy(), theirs.detach().numpy(), rtol=2e-3)
+        if theirs.requires_grad:
+            ours.sum().backward()
+            theirs.sum().backward()
+            finite = np.isfinite(y.grad.numpy())  # of 1 / x PyTorch has nan where its square is inf
+            np.testing.assert_allclose(x.grad.numpy()[finite], y.grad.numpy()[finite], rtol=3e-3)
+
+
 # autocast
 
 # What PyTorch's list for the CPU has in common with ours: products and losses. Norms are on its list for GPUs alone.
