@@ -244,8 +244,8 @@ def unpack(kept: tuple | None) -> np.ndarray | None:
 
 
 # %% [markdown]
-# `Add` is the shortest operation there is. It saves nothing, so its `forward` is the one that it has inherited, which
-# only calls `plain.add`.
+# `Add` is the shortest operation there is, and `Subtract` is its sister. They save nothing, so they need no `forward`
+# of their own: `plain.add` itself will do.
 
 
 # %% given="add"
@@ -254,6 +254,13 @@ class Add(Operation, of=plain.add):
 
     def backward(self, grad: np.ndarray) -> tuple:
         return grad, grad
+
+
+class Subtract(Operation, of=plain.subtract):
+    """a - b. The output goes down as b goes up."""
+
+    def backward(self, grad: np.ndarray) -> tuple:
+        return grad, -grad if self.needs_input_grad[1] else None
 
 
 # %% [markdown]
@@ -475,9 +482,9 @@ def matmul_gradients(grad: np.ndarray, a: np.ndarray | None, b: np.ndarray | Non
 check("autodiff-matmul", matmul_gradients)
 
 # %% [markdown]
-# `MatMul` wraps your function. One detail is worth a look: where `b` is a single matrix, as the weight of every linear
-# layer is, all rows of the stack meet the same matrix. Forward, chapter 01 made one large product of that; backward
-# does it too, and the sum over the stack, which broadcasting would ask for, comes out of the product by itself.
+# `MatMul` wraps your function. Where a stack meets a single matrix, as the weight of every linear layer is one, the
+# gradient of that matrix comes out as a stack, and your `unbroadcast` adds it up. (It can be had in one large product
+# instead of many small ones: chapter 03 has you write it so.)
 #
 # `Sum` is given as well, as the mirror image of a broadcast: forward it adds many numbers into one, so backward one
 # gradient is read in many places. Nothing is copied for that; `spread` makes an axis of stride 0.
@@ -610,7 +617,11 @@ def record(function: Callable, inputs: tuple, options: dict, targets: list) -> A
     if kind is None:
         if function in NOT_DIFFERENTIABLE:
             return function(*inputs, **options)
-        raise NotImplementedError(f"{function.__name__} has no gradient: write its Operation first, or use no_grad()")
+        name = function.__name__
+        raise NotImplementedError(
+            f"{name} has no gradient yet: write class {name.title().replace('_', '')}(Operation, of={name}), "
+            f"or call it under no_grad()"
+        )
     operation = kind()
     operation.targets = targets
     out = operation.forward(*inputs, **options)
@@ -621,9 +632,13 @@ def record(function: Callable, inputs: tuple, options: dict, targets: list) -> A
 
 
 # %% [markdown]
-# The tensor itself, in two halves: what belongs to gradients, and what belongs to changes in place. Both are complete
-# from here on. What they call is partly yours to write, and says so when you get there; the second half will be
-# explained in its own section.
+# The tensor itself, in two halves: what belongs to gradients, and what belongs to changes in place, which will be
+# explained in their own section. What they call is partly yours to write, and says so when you get there.
+#
+# This is the machine, and no more than that. Most functions of chapter 01 have no gradient here, and raise by name if
+# one is wanted; chapter 03 has an operation for each of them. There the tensor also gets what is convenience and not
+# mechanism: changes in place that are recorded, a `requires_grad` that can be set as an attribute with all checks,
+# `set_grad_enabled`, and `autograd.Function`.
 
 
 # %% given="gradients"
@@ -757,10 +772,6 @@ def put(old: np.ndarray, new: np.ndarray, out: np.ndarray, casting: str) -> None
     np.copyto(out, new, casting)
 
 
-# %% [markdown]
-# The class itself is now one line. The three operations after it belong to changes in place.
-
-
 # %% given="tensor"
 class Tensor(Gradients, Writes, plain.Tensor):
     """The tensor of chapter 01 with a memory of where it came from."""
@@ -771,12 +782,6 @@ class Tensor(Gradients, Writes, plain.Tensor):
         return cls(array).requires_grad_(requires_grad)
 
 
-# %% [markdown]
-# Then operations for other functions of chapter 01, in the style of `Add`, and the makers. The formulas are short;
-# chapter 03 derives such formulas in earnest.
-
-
-# %% given="makers"
 make = plain.Makers(Tensor.leaf)
 tensor, from_numpy, empty, full = make.tensor, make.from_numpy, make.empty, make.full
 zeros, ones, zeros_like, ones_like = make.zeros, make.ones, make.zeros_like, make.ones_like
@@ -1173,7 +1178,8 @@ def as_list(tensors: Any) -> list:
 
 # %%
 def loss_of_weights(w):
-    return (tensor(x) @ w).exp().mean()
+    y = tensor(x) @ w
+    return (y * y).sum()
 
 
 x = np.array([[0.5, -1.0], [2.0, 0.3], [-0.7, 1.1]])
@@ -1283,11 +1289,12 @@ check("autodiff-parts", backward_in_parts)
 # Nine examples in parts of 4, 4 and 1, beside all nine at once. The difference is rounding:
 
 # %%
-examples, w = rand(9, 3), tensor([0.3, -0.2, 0.9], requires_grad=True)
+examples, w = rand(9, 3), tensor([[0.3], [-0.2], [0.9]], requires_grad=True)
 
 
 def mean_square(part):
-    return ((tensor(part) @ w) ** 2).mean()
+    y = tensor(part) @ w
+    return (y * y).sum() * (1 / len(part))
 
 
 mean_square(examples.array).backward()
@@ -1386,18 +1393,22 @@ def is_grad_enabled() -> bool:
 
 
 # %% [markdown]
-# The team from the beginning, in nine lines. Run it, then find out which of the two losses is dead *without reading
+# The team from the beginning, in twelve lines. Run it, then find out which of the two losses is dead *without reading
 # `direction_loss`*: one attribute of each loss is enough.
 
 
 # %%
+def position_loss(move):
+    return ((move - 1) * (move - 1)).sum()
+
+
 @no_grad()
 def direction_loss(turn):
-    return ((turn - 0.4) ** 2).mean()
+    return ((turn - 0.4) * (turn - 0.4)).sum()
 
 
 shared, move, turn = (tensor([value], requires_grad=True) for value in (0.5, 1.0, 2.0))
-first, second = ((shared * move - 1) ** 2).mean(), direction_loss(shared * turn)
+first, second = position_loss(shared * move), direction_loss(shared * turn)
 (first + second).backward()
 print("losses", first.item(), second.item())
 print("gradients", shared.grad, move.grad, turn.grad)
@@ -1503,22 +1514,9 @@ with no_grad():
 y.backward()
 
 # %% [markdown]
-# Not every write is a sin. `Add` saves nothing, so its inputs may change; `exp` saves its *output*, so its input may.
-# And a write can itself be recorded. `y.mul_(3)` on a tensor in the graph is the operation `y * 3`, whose result moves
-# into `y`'s memory, and from then on `y` has another `grad_fn`. Through a view it is the same, with one more step: if
-# `row` is a view of `y`, then a write into `row` changes what `y` is made of, and `y` gets a new node as well, which
-# sends that part of its gradient to the write and the rest to the old `y`. The class `Patch`, in a folded cell above,
-# is that node. So filling a tensor piece by piece works:
-
-# %%
-w = tensor([1.0, 2.0, 3.0], requires_grad=True)
-table = zeros(3, 3)
-for i in range(3):
-    table[i] = w * i
-table[:, 0].mul_(10)
-table.sum().backward()
-print(table)
-print(w.grad.tolist())
+# Not every write is a sin. `Add` saves nothing, so its inputs may change. An operation that saves its *output* does
+# not mind what happens to its input. And a write can itself be an operation: `y.mul_(3)` is `y * 3`, whose result moves
+# into `y`'s memory. So far `write` refuses whatever would have to be recorded in this way; chapter 03 adds it.
 
 # %% [markdown]
 # ## Hooks
@@ -1689,8 +1687,7 @@ def project(f: Callable, vjp: Callable, x: np.ndarray, u: np.ndarray, v: np.ndar
 check("autodiff-projection", project)
 
 # %% [markdown]
-# `gradcheck` applies your function to each input of a function of tensors. Below it is `Function`, the door to
-# operations of your own: two static methods, with a context `ctx` in between, as in PyTorch.
+# `gradcheck` applies your function to each input of a function of tensors.
 
 
 # %% given="gradcheck"
@@ -1709,7 +1706,8 @@ def gradcheck(func: Callable, inputs: Any, *, eps: float = 6e-6, atol: float = 1
     inputs = as_list(inputs)
     places = [i for i, t in enumerate(inputs) if isinstance(t, Tensor) and t.requires_grad]
     if not places:
-        raise ValueError("gradcheck has nothing to check: none of the inputs requires a gradient")
+        kinds = ", ".join([str(t.dtype) for t in inputs if isinstance(t, plain.Strided)])
+        raise ValueError(f"gradcheck has nothing to check: none of the inputs ({kinds}) requires a gradient")
     for i in places:
         if inputs[i].dtype != plain.float64:
             raise TypeError(f"gradcheck needs float64 and input {i} holds {inputs[i].dtype}: use double()")
@@ -1738,25 +1736,23 @@ def as_functions(func: Callable, inputs: list, i: int) -> tuple[Callable, Callab
 
 
 # %% [markdown]
-# Here is one with an error that no shape gives away. The derivative of $\tanh$ is $1 - \tanh^2$, and somebody was in a
-# hurry:
+# Here is an operation with an error that no shape gives away. The derivative of $\tanh$ is $1 - \tanh^2$, and somebody
+# was in a hurry:
 
 
 # %%
-class Tanh(Function):
-    @staticmethod
-    def forward(ctx, x):
-        out = tensor(np.tanh(x.array))
-        ctx.save_for_backward(out)
+class Tanh(Operation, of=plain.tanh):
+    def forward(self, t):
+        out = plain.tanh(t)
+        self.save(out)
         return out
 
-    @staticmethod
-    def backward(ctx, grad):
-        (out,) = ctx.saved_tensors
+    def backward(self, grad):
+        (out,) = self.saved
         return grad * (1 - out)
 
 
-gradcheck(Tanh.apply, tensor(np.linspace(-2, 2, 5), requires_grad=True))
+gradcheck(Tensor.tanh, tensor(np.linspace(-2, 2, 5), requires_grad=True))
 
 # %% [markdown]
 # Mend it and run the cell again: `True` is the answer you want. Then give it `float()` numbers, and see what it says.
@@ -1773,7 +1769,7 @@ gradcheck(Tanh.apply, tensor(np.linspace(-2, 2, 5), requires_grad=True))
 # | a leaf in the graph | the tensor | an `AccumulateGrad` node |
 # | summing a broadcast | the machine, with `unbroadcast` | the engine, with `sum_to_size` |
 # | gradients of gradients | an error | `create_graph=True` |
-# | your own operation | `Function`, one output | `Function`, any number of outputs |
+# | your own operation | `Operation`, and `Function` from chapter 03 on | `Function`, any number of outputs |
 # | an operation without backward | an error when it is used | an error when it is used |
 #
 # PyTorch adds threads: one for each GPU, so that the walk runs on several devices at once. It adds gradients of

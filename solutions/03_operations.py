@@ -625,6 +625,10 @@ class Mode:
         return modes[-1].ask("backward", operation, grad) if modes else operation.backward(grad)
 
 
+# %% [markdown]
+# With all of that, the class itself has nothing left to say. The makers follow.
+
+
 # %% given="tensor"
 class Tensor(Elementwise, FurtherReductions, Products, Shapes, Indexing, InPlace, History, autodiff.Tensor):
     """The tensor of chapter 02 with all its operations."""
@@ -756,11 +760,6 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
 
 
 # %% given="arithmetic"
-class Subtract(Operation, of=plain.subtract):
-    def backward(self, grad: np.ndarray) -> tuple:
-        return grad, -grad if self.needs_input_grad[1] else None
-
-
 class Negative(Operation, of=plain.negative):
     def backward(self, grad: np.ndarray) -> np.ndarray:
         return -grad
@@ -990,10 +989,9 @@ print(w.grad.tolist())
 
 # %% [markdown]
 # **Operations of your own.** `Function` is PyTorch's way to write one: two static methods, with a context `ctx` between
-# them in which forward leaves what backward needs. **Switches.** `set_grad_enabled` records or not by a value.
-# **grad** and **gradcheck.** Here `grad` takes several outputs, and `gradcheck` says which element is wrong. **Modes.** Whoever stands at the
-# door sees every operation pass, in both directions: the class `Mode` was in a folded cell above. Anomaly detection,
-# mixed precision and the profiler of later chapters are modes.
+# them in which forward leaves what backward needs. **Modes.** Whoever stands at the door sees every operation pass, in
+# both directions: the class `Mode` was in a folded cell above. Anomaly detection, mixed precision and the profiler of
+# later chapters are modes.
 
 
 # %% given="function"
@@ -1065,6 +1063,11 @@ class Custom(Operation):
     def own(self, array: np.ndarray) -> np.ndarray:
         """What backward returned, as an array that nobody else holds: it may have returned what was saved."""
         return array.copy() if any(kept is not None and kept[0] is array for kept in self.kept) else array
+
+
+# %% [markdown]
+# Last, three that chapter 02 has in a shorter form. `set_grad_enabled` records or not, by a value; `grad` takes several
+# outputs; and `gradcheck` says which element is wrong.
 
 
 # %% given="switches"
@@ -1891,20 +1894,24 @@ class Var(Operation, of=var):
         return var_gradient(kept(grad, x.shape, self.dims), x, self.dims, self.correction)
 
 
-class Std(Operation, of=std):
-    """The root of the variance. Where nothing varies its slope is infinite, and PyTorch lets 0 pass there."""
+class OverAxes(Operation):
+    """An operation over axes whose backward reads both the input and the output."""
 
-    def forward(self, t: plain.Tensor, dim: Any = None, correction: float = 1, keepdim: bool = False) -> plain.Tensor:
-        out = std(t, dim, correction, keepdim)
+    def forward(self, t: plain.Tensor, dim: Any = None, **options: Any) -> plain.Tensor:
+        out = self.function(t, dim=dim, **options)
         self.save(t, out)
-        self.dims, self.correction = plain.dims_of(dim, t.ndim), correction
+        self.dims, self.options = plain.dims_of(dim, t.ndim), options
         return out
+
+
+class Std(OverAxes, of=std):
+    """The root of the variance. Where nothing varies its slope is infinite, and PyTorch lets 0 pass there."""
 
     def backward(self, grad: np.ndarray) -> np.ndarray:
         x, out = self.saved
         with np.errstate(divide="ignore", invalid="ignore"):
             grad = np.where(out == 0, 0, grad / (2 * out))
-        return var_gradient(kept(grad, x.shape, self.dims), x, self.dims, self.correction)
+        return var_gradient(kept(grad, x.shape, self.dims), x, self.dims, self.options["correction"])
 
 
 def kept(array: np.ndarray, shape: tuple[int, ...], dims: tuple[int, ...]) -> np.ndarray:
@@ -1913,14 +1920,8 @@ def kept(array: np.ndarray, shape: tuple[int, ...], dims: tuple[int, ...]) -> np
 
 
 # %% given="extrema"
-class Extreme(Operation):
+class Extreme(OverAxes):
     """amax and amin."""
-
-    def forward(self, t: plain.Tensor, dim: Any = None, keepdim: bool = False) -> plain.Tensor:
-        out = self.function(t, dim, keepdim)
-        self.save(t, out)
-        self.dims = plain.dims_of(dim, t.ndim)
-        return out
 
     def backward(self, grad: np.ndarray) -> np.ndarray:
         x, out = self.saved
@@ -1993,14 +1994,8 @@ def prod(t: plain.Tensor, dim: int | None = None, keepdim: bool = False) -> plai
     return t.new(np.multiply.reduce(t.array, plain.dims_of(dim, t.ndim), dtype, keepdims=keepdim))
 
 
-class Prod(Operation, of=prod):
+class Prod(OverAxes, of=prod):
     """The gradient of an element is the product of all others: the whole divided by it, as long as nothing is 0."""
-
-    def forward(self, t: plain.Tensor, dim: int | None = None, keepdim: bool = False) -> plain.Tensor:
-        out = prod(t, dim, keepdim)
-        self.save(t, out)
-        self.dims = plain.dims_of(dim, t.ndim)
-        return out
 
     def backward(self, grad: np.ndarray) -> np.ndarray:
         x, out = self.saved
@@ -2046,14 +2041,8 @@ def logsumexp(t: plain.Tensor, dim: Any = None, keepdim: bool = False) -> plain.
     return t.new(out if keepdim else out.squeeze(dims))
 
 
-class Logsumexp(Operation, of=logsumexp):
+class Logsumexp(OverAxes, of=logsumexp):
     """The gradient is the softmax: exp(x) divided by the sum, which is exp(out)."""
-
-    def forward(self, t: plain.Tensor, dim: Any = None, keepdim: bool = False) -> plain.Tensor:
-        out = logsumexp(t, dim, keepdim)
-        self.save(t, out)
-        self.dims = plain.dims_of(dim, t.ndim)
-        return out
 
     def backward(self, grad: np.ndarray) -> np.ndarray:
         x, out = self.saved
@@ -2070,21 +2059,15 @@ def norm(t: plain.Tensor, p: float, dim: Any = None, keepdim: bool = False) -> p
     return t.new(reduce(np.abs(x), dims, keepdims=keepdim))
 
 
-class Norm(Operation, of=norm):
+class Norm(OverAxes, of=norm):
     """How long a vector is, for p = 1, 2 and inf. At the origin, where none has a slope, the gradient is 0."""
 
-    def forward(self, t: plain.Tensor, p: float, dim: Any = None, keepdim: bool = False) -> plain.Tensor:
-        out = norm(t, p, dim, keepdim)
-        self.save(t, out)
-        self.p, self.dims = p, plain.dims_of(dim, t.ndim)
-        return out
-
     def backward(self, grad: np.ndarray) -> np.ndarray:
-        x, out = self.saved
+        (x, out), p = self.saved, self.options["p"]
         grad, out = kept(grad, x.shape, self.dims), kept(out, x.shape, self.dims)
-        if self.p == 1:
+        if p == 1:
             return grad * sign(x)
-        if self.p == 2:
+        if p == 2:
             return x * np.where(out == 0, 0, grad / np.where(out == 0, 1, out))
         reached = (np.abs(x) == out) | np.isnan(x)
         return share_evenly(grad, reached, np.True_, self.dims) * sign(x)
@@ -2866,20 +2849,24 @@ def sum_along(x: np.ndarray, dims: tuple[int, ...]) -> np.ndarray:
     return np.add.reduce(x, dims, keepdims=True)
 
 
+class AlongAxis(Operation):
+    """An operation along one axis whose backward reads the output. The two exercises of this section complete it."""
+
+    def forward(self, t: plain.Tensor, dim: int) -> plain.Tensor:
+        out = self.function(t, dim)
+        self.save(out)
+        self.dims = plain.dims_of(dim, t.ndim)
+        return out
+
+
 # %% [markdown]
 # ### Exercise 3.11: `Softmax`
 # Hard, 25 minutes, 4 points.
 
 
 # %% exercise="operations-softmax"
-class Softmax(Operation, of=softmax):
+class Softmax(AlongAxis, of=softmax):
     """softmax along one axis, as one operation."""
-
-    def forward(self, t: plain.Tensor, dim: int) -> plain.Tensor:
-        out = softmax(t, dim)
-        self.save(out)
-        self.dims = plain.dims_of(dim, t.ndim)
-        return out
 
     def backward(self, grad: np.ndarray) -> np.ndarray:
         """The gradient of t from that of the output: an array of the same shape and dtype.
@@ -2934,14 +2921,8 @@ check("operations-softmax", Softmax)
 
 
 # %% exercise="operations-log-softmax"
-class LogSoftmax(Operation, of=log_softmax):
+class LogSoftmax(AlongAxis, of=log_softmax):
     """log_softmax along one axis, as one operation."""
-
-    def forward(self, t: plain.Tensor, dim: int) -> plain.Tensor:
-        out = log_softmax(t, dim)
-        self.save(out)
-        self.dims = plain.dims_of(dim, t.ndim)
-        return out
 
     def backward(self, grad: np.ndarray) -> np.ndarray:
         """The gradient of t from that of the output: an array of the same shape and dtype.
