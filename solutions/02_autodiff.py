@@ -613,7 +613,7 @@ NOT_DIFFERENTIABLE = {
 
 def record(function: Callable, inputs: tuple, options: dict, targets: list) -> Any:
     """function(*inputs, **options), with its Operation as the node behind the result."""
-    kind = OPERATIONS.get(function)
+    kind = OPERATIONS.get(function) or getattr(function, "operation", None)
     if kind is None:
         if function in NOT_DIFFERENTIABLE:
             return function(*inputs, **options)

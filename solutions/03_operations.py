@@ -1023,8 +1023,8 @@ class Function:
         def recipe(*inputs: Any) -> Any:
             return kind().forward(*inputs)
 
-        recipe.__name__ = cls.__name__
-        kind = type(cls.__name__, (Custom,), {"written": cls}, of=recipe)
+        kind = type(cls.__name__, (Custom,), {"written": cls})
+        recipe.__name__, recipe.operation = cls.__name__, kind
         cls.recipe = staticmethod(recipe)
 
     @classmethod
