@@ -1850,7 +1850,7 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
     if k != inner:
         shapes = f"matmul of {a.shape} and {b.shape}"
         raise ValueError(f"{shapes}: axis -1 of the first is {k}, axis -2 of the second {inner}")
-    if b.ndim == 2 < a.ndim:
+    if len(b.shape) == 2 < len(a.shape):
         rows = a.array.reshape(prod(a.shape[:-1]), k) @ b.array
         return a.new(rows.reshape(*a.shape[:-1], b.shape[-1]))
     if a.shape[:-2] != b.shape[:-2]:

@@ -44,6 +44,7 @@ gradwright.chapter(3)
 import math
 import warnings
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -487,6 +488,12 @@ class History:
         if retained is not None:
             retained.keeper = None
             self.retain_grad()
+
+    def accumulate(self, grad: np.ndarray) -> None:
+        if self._grad is None:
+            self._grad = self.new(grad)  # of the right shape and dtype: there is nothing to refuse
+        else:
+            super().accumulate(grad)
 
     def retain_grad(self) -> None:
         """Keep the gradient of this tensor in .grad, though it is not a leaf."""
@@ -2115,7 +2122,7 @@ print("by hand", share_evenly(np.ones(1), np.array([2.0, 2.0, 1.0]), np.array([2
 # %% given="product"
 def product(a: plain.Tensor, b: plain.Tensor) -> plain.Tensor:
     """The matrix product for any number of axes. A vector is lent an axis of size 1, which it then gives back."""
-    if len(a.shape) > 1 < len(b.shape):
+    if len(a.shape) > 1 and len(b.shape) > 1:
         return plain.matmul(a, b)
     rows = a if a.ndim > 1 else a.new(a.array[None, :])
     columns = b if b.ndim > 1 else b.new(b.array[:, None])
@@ -2845,8 +2852,16 @@ def log_softmax(t: plain.Tensor, dim: int) -> plain.Tensor:
 def sum_along(x: np.ndarray, dims: tuple[int, ...]) -> np.ndarray:
     """Sums along one axis, which is kept. Along the last, a product with ones is several times as fast as a sum."""
     if dims and dims[0] == x.ndim - 1 and x.size:
-        return (x @ np.ones(x.shape[-1], x.dtype))[..., None]
+        return x @ column_of_ones(x.shape[-1], x.dtype)
     return np.add.reduce(x, dims, keepdims=True)
+
+
+@lru_cache
+def column_of_ones(size: int, dtype: np.dtype) -> np.ndarray:
+    """Kept, since the same few are asked for all the time, and for reading alone."""
+    ones = np.ones((size, 1), dtype)
+    ones.flags.writeable = False
+    return ones
 
 
 class AlongAxis(Operation):

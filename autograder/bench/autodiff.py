@@ -1,6 +1,7 @@
 """One step, forward and backward, of two small networks on the engine, against the same step by hand in NumPy.
 
-Softmax is chapter 03's; relu and cross entropy are operations of one piece too, as later chapters have them.
+Tensors and softmax are chapter 03's; relu and cross entropy are operations of one piece too, as later chapters have
+them.
 """
 
 from __future__ import annotations
@@ -200,8 +201,7 @@ def attention_here(x: np.ndarray, weights: list[np.ndarray], scale: np.float32) 
 
     def step() -> list[Any]:
         q, k, v = ((leaves[0] @ w).view(APART).permute(0, 2, 1, 3) for w in leaves[1:4])
-        scores = (q @ k.mT) * scale
-        o = scores.apply(operations.softmax, scores, dim=-1) @ v
+        o = ((q @ k.mT) * scale).softmax(-1) @ v
         return gradients((o.permute(0, 2, 1, 3).reshape(TOGETHER) @ leaves[4]).sum(), leaves)
 
     return step
