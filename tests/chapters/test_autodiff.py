@@ -1,4 +1,7 @@
-"""Chapter 02: the machine, as all later chapters have it. Right values are PyTorch's, worked out once and written down, or by hand."""
+"""Chapter 02: the machine, as all later chapters have it.
+
+Right values are PyTorch's, worked out once and written down, or by hand.
+"""
 
 from __future__ import annotations
 
