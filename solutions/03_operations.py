@@ -407,6 +407,16 @@ class Indexing:
         return self.broadcast_to(shape)[mask.broadcast_to(shape)].reshape(-1)
 
 
+def is_advanced(key: Any) -> bool:
+    """Whether there is a list, an array or a mask in the brackets, beside numbers, slices, None and `...`."""
+    for item in key if isinstance(key, tuple) else (key,):
+        if isinstance(item, list):
+            return True
+        if isinstance(item, plain.Strided | np.ndarray) and (item.ndim or item.dtype.kind == "b"):
+            return True
+    return False
+
+
 def refuse_outside(name: str, index: plain.Tensor, size: int) -> np.ndarray:
     """The index as an array of its own. Negative numbers are refused here, as in PyTorch."""
     if index.dtype.kind not in "iu":
@@ -2652,16 +2662,6 @@ class Replace(Operation, of=replace):
         rest = grad.copy("C")
         rest[self.key] = 0
         return rest, grad[self.key]
-
-
-def is_advanced(key: Any) -> bool:
-    """Whether there is a list, an array or a mask in the brackets, beside numbers, slices, None and `...`."""
-    for item in key if isinstance(key, tuple) else (key,):
-        if isinstance(item, list):
-            return True
-        if isinstance(item, plain.Strided | np.ndarray) and (item.ndim or item.dtype.kind == "b"):
-            return True
-    return False
 
 
 def two_steps(key: Any) -> tuple[tuple, tuple]:
