@@ -799,6 +799,7 @@ def show_graph(node, depth=0):
         show_graph(target, depth + 1)
 
 
+print("your Multiply is in use:", OPERATIONS[plain.multiply] is Multiply)
 x = tensor([1.0, 2.0])
 w, b = tensor([3.0, 4.0], requires_grad=True), tensor(0.5, requires_grad=True)
 loss = (x * w + b).sum()
