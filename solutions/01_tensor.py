@@ -309,6 +309,7 @@ class Strided:
             array = np.asarray(array)
         if not array.flags.c_contiguous:
             array = without_gaps(array)
+        self.storage = Storage(array.ravel("K"))  # "K": as the elements lie in memory, so this copies nothing
         self.array = array
         self.dtype = array.dtype
         self.shape = array.shape
@@ -327,11 +328,6 @@ class Strided:
         view.strides = tuple(strides)
         view.offset = offset
         return view
-
-    @Lazily
-    def storage(self) -> Storage:
-        """Of a new tensor; a view has been given the one that it looks at."""
-        return Storage(self.array.ravel("K"))  # "K": as the elements lie in memory, so this copies nothing
 
     @Lazily
     def strides(self) -> tuple[int, ...]:
