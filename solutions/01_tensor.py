@@ -287,6 +287,20 @@ def longest_first(strides: tuple[int, ...]) -> list[int]:
     return sorted(range(len(strides)), key=strides.__getitem__, reverse=True)
 
 
+class Lazily:
+    """Decorates a method that works an attribute out, the first time that it is asked for."""
+
+    def __init__(self, rule: Callable):
+        self.rule, self.name = rule, rule.__name__
+
+    def __get__(self, t: Any, kind: type) -> Any:
+        if t is None:  # asked of the class
+            return self
+        value = self.rule(t)
+        setattr(t, self.name, value)  # which Python finds before it looks for this method again
+        return value
+
+
 class Strided:
     """A storage, and the rule that says where element (i, j, ...) lies in it: offset + i * strides[0] + ..."""
 
@@ -294,17 +308,13 @@ class Strided:
         """A tensor on the memory of `array`, which is copied only where it has gaps or runs backwards."""
         if type(array) is not np.ndarray:  # NumPy hands back a scalar where a result has no axes
             array = np.asarray(array)
-        if array.flags.c_contiguous:
-            strides = remember(row_major_strides, array.shape)
-        else:
+        if not array.flags.c_contiguous:
             array = without_gaps(array)
-            strides = tuple([step // array.itemsize for step in array.strides])
         self.storage = Storage(array.ravel("K"))  # "K": as the elements lie in memory, so this copies nothing
+        self.array = array
         self.dtype = array.dtype
         self.shape = array.shape
-        self.strides = strides
         self.offset = 0
-        self._array = array
 
     def new(self, array: np.ndarray) -> Self:
         """A tensor of the same class on the memory of a new array: how a kernel ends."""
@@ -318,18 +328,19 @@ class Strided:
         view.shape = tuple(shape)
         view.strides = tuple(strides)
         view.offset = offset
-        view._array = None
         return view
 
-    @property
-    def array(self) -> np.ndarray:
-        """The tensor as kernels read it: a NumPy array on the same memory, made on first use and kept."""
-        if self._array is None:
-            self._array = self.look()
-        return self._array
+    @Lazily
+    def strides(self) -> tuple[int, ...]:
+        """Of a new tensor; they are a view's whole point, and it has been given its own."""
+        if self.array.flags.c_contiguous:
+            return remember(row_major_strides, self.shape)
+        return tuple([step // self.array.itemsize for step in self.array.strides])
 
-    def look(self) -> np.ndarray:
-        """NumPy's own rule of shape, strides and offset, laid on our storage. It counts in bytes; nothing is copied."""
+    @Lazily
+    def array(self) -> np.ndarray:
+        """A view as kernels read it: NumPy's rule of shape, strides and offset, laid on our storage without a copy.
+        NumPy counts in bytes. (A new tensor was made from its array, and has kept it.)"""
         if 0 in self.shape:
             return np.empty(self.shape, self.dtype)
         size = self.dtype.itemsize
@@ -361,9 +372,9 @@ class Strided:
 
 
 # %% [markdown]
-# Two remarks on it. `look` is the whole trick of the vectorised code to come: NumPy accepts a shape, strides and an
+# Two remarks on it. `array` is the whole trick of the vectorised code to come: NumPy accepts a shape, strides and an
 # offset on somebody else's memory, so a kernel can read any view of ours, however twisted, without a copy.
-# `row_major_strides` is *your* function. If the check of exercise 1.1 has not passed, no tensor can be made.
+# `row_major_strides` is *your* function. Until the check of exercise 1.1 has passed, no tensor has strides.
 #
 # And `remember` keeps what your functions returned, since a training loop asks for the same few shapes a million times.
 #
@@ -393,8 +404,12 @@ class Views:
         return self.apply(permute, self, dims=unpack(dims))
 
     def transpose(self, dim0: int, dim1: int) -> Self:
-        i, j = axis_of(dim0, self.ndim), axis_of(dim1, self.ndim)
-        dims = [j if dim == i else i if dim == j else dim for dim in range(self.ndim)]
+        dims = list(range(self.ndim))
+        i, j = axis_of(dim0, len(dims)), axis_of(dim1, len(dims))
+        dims[i : i + 1], dims[j : j + 1] = (
+            dims[j : j + 1],
+            dims[i : i + 1],
+        )  # nothing to exchange where there are no axes
         return self.apply(permute, self, dims=tuple(dims))
 
     def t(self) -> Self:
@@ -517,14 +532,15 @@ class Arithmetic:
     __array_ufunc__ = None  # array + tensor: NumPy steps back, and `binary` says that the two do not mix
 
     def binary(self, function: Callable, other: Any, swapped: bool = False) -> Self:
-        if not isinstance(other, Strided):
-            if not isinstance(other, NUMBERS):
-                if isinstance(other, np.ndarray):
-                    raise TypeError("an array and a tensor do not mix: make it a tensor first, as in tensor(array)")
+        if type(other) is not type(self):
+            if isinstance(other, NUMBERS):
+                other = self.number(other)
+            elif isinstance(other, Strided):
+                self.refuse_other_door(type(other))
+            elif isinstance(other, np.ndarray):
+                raise TypeError("an array and a tensor do not mix: make it a tensor first, as in tensor(array)")
+            else:
                 return NotImplemented
-            other = self.number(other)
-        elif type(other) is not type(self):
-            self.refuse_other_door(type(other))
         return self.apply(function, other, self) if swapped else self.apply(function, self, other)
 
     def number(self, value: int | float) -> Self:
@@ -1463,7 +1479,7 @@ def calculate(ufunc: np.ufunc, a: Tensor, b: Tensor) -> np.ndarray:
     """`ufunc` over two tensors, element by element, in the dtype that result_type chooses."""
     if a.shape != b.shape:
         remember(broadcast_shape, a.shape, b.shape)  # NumPy broadcasts by itself; this is for the error
-    if a.dtype == b.dtype:
+    if a.dtype is b.dtype:
         return ufunc(a.array, b.array)
     dtype = result_type(a, b)
     with np.errstate(over="ignore"):
@@ -1846,7 +1862,7 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
     if k != inner:
         shapes = f"matmul of {a.shape} and {b.shape}"
         raise ValueError(f"{shapes}: axis -1 of the first is {k}, axis -2 of the second {inner}")
-    if b.ndim == 2 < a.ndim:
+    if len(b.shape) == 2 < len(a.shape):
         rows = a.array.reshape(prod(a.shape[:-1]), k) @ b.array
         return a.new(rows.reshape(*a.shape[:-1], b.shape[-1]))
     if a.shape[:-2] != b.shape[:-2]:

@@ -42,14 +42,16 @@ gradwright.chapter(3)
 
 # %% given="imports"
 import math
-from collections.abc import Sequence
-from typing import Any, Self
+import warnings
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from gradwright.chapters import autodiff
 from gradwright.chapters import tensor as plain
-from gradwright.chapters.autodiff import Operation
+from gradwright.chapters.autodiff import GradcheckError, Operation, Switch, no_grad, spread, state, unbroadcast
 
 # %% [markdown]
 # The tensor of this chapter comes first. It has a method for every operation that is to come, each of them a line or
@@ -403,6 +405,16 @@ class Indexing:
         return self.broadcast_to(shape)[mask.broadcast_to(shape)].reshape(-1)
 
 
+def is_advanced(key: Any) -> bool:
+    """Whether there is a list, an array or a mask in the brackets, beside numbers, slices, None and `...`."""
+    for item in key if isinstance(key, tuple) else (key,):
+        if isinstance(item, list):
+            return True
+        if isinstance(item, plain.Strided | np.ndarray) and (item.ndim or item.dtype.kind == "b"):
+            return True
+    return False
+
+
 def refuse_outside(name: str, index: plain.Tensor, size: int) -> np.ndarray:
     """The index as an array of its own. Negative numbers are refused here, as in PyTorch."""
     if index.dtype.kind not in "iu":
@@ -413,8 +425,227 @@ def refuse_outside(name: str, index: plain.Tensor, size: int) -> np.ndarray:
     return index.array.astype(np.intp)
 
 
+# %% [markdown]
+# Chapter 02 kept its tensor short. The rest of what PyTorch's can do with gradients follows: attributes that refuse
+# what cannot be, and changes in place that are recorded. `Mode` is for whoever wants to stand at the door. The section
+# after this one shows them at work.
+
+
+# %% given="methods-history"
+class History:
+    """What chapter 02 keeps about a tensor, behind properties that refuse what cannot be and keep views in step."""
+
+    _requires_grad = False
+    _grad: Any = None
+    _grad_fn: Operation | None = None
+    _retains: Any = None
+    _base: Any = None  # what this tensor is a view of; None if it is no view
+    _writes = 0  # how many recorded changes this storage has seen, counted at the base
+    _seen = 0  # and how many there were when a view's own grad_fn was made
+
+    @property
+    def node(self) -> Any:
+        base = self._base
+        if base is not None and base._writes != self._seen:
+            self.refresh()
+        return self._grad_fn or (self if self._requires_grad else None)
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether operations on this tensor are recorded. Set it on leaves of floats alone."""
+        base = self._base
+        if base is not None and base._writes != self._seen:
+            self.refresh()
+        return self._requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, flag: bool) -> None:
+        if not self.is_leaf:
+            if not flag:
+                raise RuntimeError("requires_grad can be switched off on leaves only: detach() cuts a tensor off")
+            return
+        if flag and self.dtype.kind != "f":
+            raise RuntimeError(f"only floats can require a gradient, and this tensor holds {self.dtype}")
+        self._requires_grad, self.grad_like = bool(flag), (self.shape, self.dtype)
+
+    @property
+    def grad_fn(self) -> Operation | None:
+        """The operation that made this tensor; None for a leaf."""
+        node = self.node
+        return None if node is self else node
+
+    @property
+    def grad(self) -> Self | None:
+        """The gradient that backward has left here, or None. Leaves have one, and tensors after retain_grad()."""
+        if self._grad is None and self._grad_fn is not None and self._retains is None:
+            warnings.warn("the gradient of a tensor that is no leaf is kept only after retain_grad()", stacklevel=2)
+        return self._grad
+
+    @grad.setter
+    def grad(self, grad: Self | None) -> None:
+        if grad is not None and (grad.shape, grad.dtype) != (self.shape, self.dtype):
+            raise RuntimeError(
+                f"the gradient of a tensor of shape {self.shape} and dtype {self.dtype} cannot be one of shape "
+                f"{grad.shape} and dtype {grad.dtype}"
+            )
+        self._grad = grad
+
+    def follow(self, operation: Operation) -> None:
+        retained = self._retains
+        self._requires_grad, self._grad_fn = True, operation
+        if retained is not None:
+            retained.keeper = None
+            self.retain_grad()
+
+    def accumulate(self, grad: np.ndarray) -> None:
+        if self._grad is None:
+            self._grad = self.new(grad)  # of the right shape and dtype: there is nothing to refuse
+        else:
+            super().accumulate(grad)
+
+    def retain_grad(self) -> None:
+        """Keep the gradient of this tensor in .grad, though it is not a leaf."""
+        super().retain_grad()
+        self._retains = None if self.is_leaf else self.watch()
+
+    def detach_(self) -> Self:
+        """Cut this tensor off from what it was made of."""
+        if self._base is not None:
+            raise RuntimeError("a view cannot be cut off from what it is a view of: use detach()")
+        self._grad_fn, self._requires_grad = None, False
+        return self
+
+    def numpy(self) -> np.ndarray:
+        """A NumPy array on the same memory. NumPy's writes would go unseen, so first cut the tensor off."""
+        if self.requires_grad:
+            raise RuntimeError("this tensor requires a gradient, which NumPy does not know of: use detach().numpy()")
+        return self.array
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self.numpy(), dtype, copy=copy)
+
+    def __deepcopy__(self, memo: dict) -> Self:
+        if not self.is_leaf:
+            raise RuntimeError("only a leaf can be copied deeply, since a graph cannot: use detach().clone()")
+        twin = memo[id(self)] = object.__new__(type(self))
+        vars(twin).update(vars(self.detach().clone()), grad_like=self.grad_like, _requires_grad=self._requires_grad)
+        if self._grad is not None:
+            twin._grad = self._grad.detach().clone()
+        return twin
+
+
+# %% given="methods-in-place"
+class InPlace:
+    """Changes in place, recorded if a gradient may pass. Views share memory, so they follow one another's changes."""
+
+    def see(self, shape: Sequence[int], strides: Sequence[int], offset: int) -> Self:
+        view = plain.Tensor.see(self, shape, strides, offset)
+        base = self if self._base is None else self._base
+        view._base, view._seen = base, base._writes
+        return view
+
+    def refresh(self) -> None:
+        """Bring a view's history up to date, after its base was changed through another tensor."""
+        self._seen = self._base._writes
+        self.follow(Window.between(self._base, self))
+
+    def write(self, ufunc: Callable, other: Any) -> Self:
+        """This tensor becomes ufunc(self, other), in the memory that it has."""
+        other = self.beside(other)
+        self.refuse_write(other)
+        if not (state.enabled and (self.requires_grad or other.requires_grad)):
+            return super().write(ufunc, other)
+        base = self if self._base is None else self._base
+        if base.requires_grad and base.is_leaf:
+            what = "a leaf that requires" if base is self else "a view of a leaf that requires"
+            raise RuntimeError(f"{what} a gradient cannot be changed in place: write x = x + y, or use no_grad()")
+        result = self.apply(WRITTEN[ufunc], self, other)
+        copy_saved(result.grad_fn, self.storage)
+        np.copyto(self.array, result.array, casting="same_kind")
+        self.follow(result.grad_fn)
+        if base is not self:
+            base.follow(Patch.between(base, self))
+        base._writes += 1
+        self.storage.version += 1
+        return self
+
+    def refuse_write(self, other: plain.Tensor) -> None:
+        if plain.remember(plain.broadcast_shape, self.shape, other.shape) != self.shape:
+            raise ValueError(f"shape {other.shape} does not fit into {self.shape}, which cannot grow in place")
+        if any(stride == 0 and size > 1 for size, stride in zip(self.shape, self.strides, strict=True)):
+            strides = f"shape {self.shape} and strides {self.strides}"
+            raise RuntimeError(f"{strides} name one place in memory more than once: clone() before you write")
+        if plain.CATEGORY[other.dtype.kind] > plain.CATEGORY[self.dtype.kind]:
+            raise RuntimeError(f"a tensor of {self.dtype} cannot hold {other.dtype} numbers: convert one of them first")
+
+    def add_(self, other: Any, *, alpha: float = 1) -> Self:
+        return super().add_(other if alpha == 1 else other * alpha)
+
+    def sub_(self, other: Any, *, alpha: float = 1) -> Self:
+        return super().sub_(other if alpha == 1 else other * alpha)
+
+    def div_(self, other: Any) -> Self:
+        return self.write(np.divide, other)
+
+    def copy_(self, source: Any) -> Self:
+        """Every element becomes that of `source`, which may broadcast and may have another dtype."""
+        return super().copy_(source.to(self.dtype) if isinstance(source, plain.Strided) else source)
+
+    def fill_(self, value: Any) -> Self:
+        return self.copy_(value)
+
+    def zero_(self) -> Self:
+        return self.copy_(0)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        part = self[key]
+        geometry = part.storage, part.shape, part.strides, part.offset
+        if isinstance(value, Tensor) and (value.storage, value.shape, value.strides, value.offset) == geometry:
+            return  # the second half of x[key] += y, which has changed x already
+        part.copy_(value)
+
+    __iadd__, __isub__, __itruediv__ = add_, sub_, div_
+
+
+# %% given="modes"
+class Mode:
+    """Stands at the door for the length of a with block. Later chapters watch, time and convert from here.
+
+    A subclass overrides forward or backward, or both, and hands on what it is given, or something else in its place.
+    """
+
+    def __enter__(self) -> Self:
+        enabled, modes = state.now
+        state.now = enabled, (*modes, self)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        enabled, modes = state.now
+        state.now = enabled, modes[:-1]
+
+    def ask(self, step: str, *arguments: Any) -> Any:
+        """Do a step, as the innermost mode. While it does, those outside it stand at the door."""
+        modes = state.now[1]
+        state.now = state.enabled, modes[:-1]
+        try:
+            return getattr(self, step)(*arguments)
+        finally:
+            state.now = state.enabled, modes
+
+    def forward(self, function: Callable, inputs: tuple, options: dict) -> Any:
+        return Tensor.apply(function, *inputs, **options)
+
+    def backward(self, operation: Operation, grad: np.ndarray) -> Any:
+        modes = state.now[1]
+        return modes[-1].ask("backward", operation, grad) if modes else operation.backward(grad)
+
+
+# %% [markdown]
+# With all of that, the class itself has nothing left to say. The makers follow.
+
+
 # %% given="tensor"
-class Tensor(Elementwise, FurtherReductions, Products, Shapes, Indexing, autodiff.Tensor):
+class Tensor(Elementwise, FurtherReductions, Products, Shapes, Indexing, InPlace, History, autodiff.Tensor):
     """The tensor of chapter 02 with all its operations."""
 
 
@@ -533,6 +764,400 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
             input = input.narrow(dim, -cut, size + cut + min(0, after))
     positive = tuple([(max(0, before), max(0, after)) for before, after in widths])
     return input.apply(enlarge, input, widths=positive, value=value)
+
+
+# %% [markdown]
+# ## The rest of the machine
+#
+# Chapter 02 left out what it did not need. Here is the remainder, given and folded; read what you are curious about.
+# First, gradients for the functions of chapter 01 that have none yet, in the style of `Add`, and those of views: the
+# gradient of a view is laid out by the opposite view.
+
+
+# %% given="arithmetic"
+class Negative(Operation, of=plain.negative):
+    def backward(self, grad: np.ndarray) -> np.ndarray:
+        return -grad
+
+
+class Divide(Operation, of=plain.divide):
+    """a / b. The gradient of b is -a / b**2 times what arrives."""
+
+    def forward(self, a: plain.Tensor, b: plain.Tensor) -> plain.Tensor:
+        self.save(a if b.requires_grad else None, b)
+        return plain.divide(a, b)
+
+    def backward(self, grad: np.ndarray) -> tuple:
+        a, b = self.saved
+        quotient = grad / b
+        return quotient, None if a is None else -quotient * (a / b)
+
+
+class Power(Operation, of=plain.power):
+    """a ** b. An exponent of 0 gives 1 everywhere, and so the gradient 0, at a = 0 too."""
+
+    def forward(self, a: plain.Tensor, b: plain.Tensor) -> plain.Tensor:
+        out = plain.power(a, b)
+        self.save(a, b, out if b.requires_grad else None)
+        return out
+
+    def backward(self, grad: np.ndarray) -> tuple:
+        a, b, out = self.saved
+        to_a = to_b = None
+        if self.needs_input_grad[0]:
+            n = b if b.ndim else b.item()
+            to_a = grad * (n * a ** (n - (n != 0)))
+        if out is not None:
+            with np.errstate(invalid="ignore"):
+                to_b = grad * out * np.log(np.where((a == 0) & (b >= 0), 1, a))
+        return to_a, to_b
+
+
+class Exp(Operation, of=plain.exp):
+    """Its own derivative: the output is all that backward needs."""
+
+    def forward(self, t: plain.Tensor) -> plain.Tensor:
+        out = plain.exp(t)
+        self.save(out)
+        return out
+
+    def backward(self, grad: np.ndarray) -> np.ndarray:
+        (out,) = self.saved
+        return grad * out
+
+
+class Log(Operation, of=plain.log):
+    def forward(self, t: plain.Tensor) -> plain.Tensor:
+        self.save(t)
+        return plain.log(t)
+
+    def backward(self, grad: np.ndarray) -> np.ndarray:
+        (t,) = self.saved
+        return grad / t
+
+
+class Mean(Operation, of=plain.mean_over):
+    def forward(self, t: plain.Tensor, dim: Any = None, keepdim: bool = False) -> plain.Tensor:
+        self.dims = plain.dims_of(dim, t.ndim)
+        return plain.mean_over(t, dim, keepdim)
+
+    def backward(self, grad: np.ndarray) -> np.ndarray:
+        count = plain.prod([self.input_shape[dim] for dim in self.dims])
+        return spread(grad / count, self.input_shape, self.dims)
+
+
+# %% given="views"
+class Permute(Operation, of=plain.permute):
+    """The gradient of a view is laid out by the opposite view: here, every axis goes back to where it was."""
+
+    def forward(self, t: plain.Tensor, dims: tuple[int, ...]) -> plain.Tensor:
+        self.dims = dims
+        return plain.permute(t, dims)
+
+    def backward(self, grad: np.ndarray) -> np.ndarray:
+        back = [0] * grad.ndim
+        for axis, dim in enumerate(self.dims):
+            back[dim] = axis
+        return grad.transpose(back)
+
+
+class View(Operation, of=plain.view):
+    def backward(self, grad: np.ndarray) -> np.ndarray:
+        return grad.reshape(self.input_shape)
+
+
+class Broadcast(Operation, of=plain.broadcast_to):
+    """Read many times: `send` sums what comes back, as for every operation that broadcasts."""
+
+    def backward(self, grad: np.ndarray) -> np.ndarray:
+        return grad
+
+
+class Copy(Operation, of=plain.copy):
+    def backward(self, grad: np.ndarray) -> np.ndarray:
+        return grad
+
+
+class Cast(Operation, of=plain.cast):
+    """`send` turns the gradient back into the input's dtype."""
+
+    def backward(self, grad: np.ndarray) -> np.ndarray:
+        return grad
+
+
+class Index(Operation, of=plain.index):
+    """Elements that were not taken get 0."""
+
+    def forward(self, t: plain.Tensor, key: Any) -> plain.Tensor:
+        self.key = key
+        return plain.index(t, key)
+
+    def backward(self, grad: np.ndarray) -> np.ndarray:
+        whole = np.zeros(self.input_shape, grad.dtype)
+        whole[tuple(plain.expand_key(self.key, whole.ndim))] = grad
+        return whole
+
+
+# %% [markdown]
+# **Changes in place, recorded.** In chapter 02 nothing that required a gradient could be written to. Now a write is
+# itself an operation: `y.mul_(3)` is `y * 3`, whose result moves into `y`'s memory, and from then on `y` has another
+# `grad_fn`. Through a view it is the same, with one more step. If `row` is a view of `y`, then a write into `row`
+# changes what `y` is made of, and `y` gets a new node as well: a `Patch`, which sends that part of its gradient to the
+# write and the rest to the old `y`. And a view that was taken *before* the write must learn of it: a `Window` is how it
+# looks at its base from then on. A leaf that requires a gradient still refuses, since it would be a leaf no more.
+
+
+# %% given="windows"
+def overwrite(t: plain.Tensor, source: plain.Tensor) -> plain.Tensor:
+    """What copy_ leaves in t: source, in t's shape and dtype."""
+    return t.new(plain.broadcast_to(source, t.shape).array)
+
+
+WRITTEN = {
+    np.add: plain.add,
+    np.subtract: plain.subtract,
+    np.multiply: plain.multiply,
+    np.divide: plain.divide,
+    autodiff.put: overwrite,
+}
+"""What is recorded for each ufunc that `write` can be given."""
+
+
+def copy_saved(operation: Operation, storage: plain.Storage) -> None:
+    """Copy what an operation has saved from a storage that is about to be changed by this same operation."""
+    for i, kept in enumerate(operation.kept):
+        if kept is not None and kept[1] is storage:
+            array = kept[0].copy()
+            operation.kept[i] = array, plain.Storage(array), 0
+
+
+class Overwrite(Operation, of=overwrite):
+    """copy_: the old elements no longer matter, the new ones are those of the source."""
+
+    def backward(self, grad: np.ndarray) -> tuple:
+        return None, grad
+
+
+class Placed(Operation):
+    """An operation between a tensor and a view of it, which knows where the view lies."""
+
+    def __init__(self, base: Tensor, view: Tensor, inputs: tuple[Tensor, ...], output: Tensor):
+        order = sorted(range(base.ndim), key=lambda axis: -base.strides[axis])
+        if not base.array.transpose(order).flags.c_contiguous:
+            raise NotImplementedError("a view of a detached part was changed in place: clone() the part first")
+        self.whole = base.shape, base.strides, 0
+        self.place = view.shape, view.strides, view.offset - base.offset
+        self.targets = [t.node for t in inputs]
+        self.size, self.grad_like = base.numel(), (output.shape, output.dtype)
+
+
+class Window(Placed):
+    """A view, seen from its base: the view's gradient goes where the view lies, and 0 everywhere else."""
+
+    @classmethod
+    def between(cls, base: Tensor, view: Tensor) -> Self:
+        return cls(base, view, (base,), view)
+
+    def backward(self, grad: np.ndarray) -> np.ndarray:
+        (shape, strides, offset), flat = self.place, np.zeros(self.size, grad.dtype)
+        once = tuple([1 if stride == 0 else size for size, stride in zip(shape, strides, strict=True)])
+        part(flat, once, strides, offset)[...] = unbroadcast(grad, once)
+        return part(flat, *self.whole)
+
+
+class Patch(Placed):
+    """A base after a write through a view: where the view lies its gradient is the view's, elsewhere the old base's."""
+
+    @classmethod
+    def between(cls, base: Tensor, view: Tensor) -> Self:
+        return cls(base, view, (base, view), base)
+
+    def backward(self, grad: np.ndarray) -> tuple:
+        flat = np.empty(self.size, grad.dtype)
+        rest, hole = part(flat, *self.whole), part(flat, *self.place)
+        rest[...] = grad
+        inner = hole.copy()
+        hole[...] = 0
+        return rest, inner
+
+
+def part(flat: np.ndarray, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> np.ndarray:
+    """Part of a flat array, named as chapter 01 names a view."""
+    if 0 in shape:
+        return np.empty(shape, flat.dtype)
+    size = flat.itemsize
+    return np.ndarray(shape, flat.dtype, flat, offset * size, [stride * size for stride in strides])
+
+
+# %% [markdown]
+# So a table can be filled piece by piece:
+
+# %%
+w = tensor([1.0, 2.0, 3.0], requires_grad=True)
+table = zeros(3, 3)
+for i in range(3):
+    table[i] = w * i
+table[:, 0].mul_(10)
+table.sum().backward()
+print(table)
+print(w.grad.tolist())
+
+# %% [markdown]
+# **Operations of your own.** `Function` is PyTorch's way to write one: two static methods, with a context `ctx` between
+# them in which forward leaves what backward needs. **Modes.** Whoever stands at the door sees every operation pass, in
+# both directions: the class `Mode` was in a folded cell above. Anomaly detection, mixed precision and the profiler of
+# later chapters are modes.
+
+
+# %% given="function"
+class Context:
+    """What forward leaves for backward in a custom Function: attributes of any name, and saved tensors."""
+
+    needs_input_grad: tuple[bool, ...] = ()
+    saved_tensors: tuple = ()
+    to_save: tuple = ()
+    constant = False
+
+    def save_for_backward(self, *tensors: Any) -> None:
+        self.to_save = tensors
+
+    def mark_non_differentiable(self, *tensors: Any) -> None:
+        self.constant = True
+
+
+class Function:
+    """A custom operation: subclass it with two static methods and call Name.apply(*inputs).
+
+    forward(ctx, *inputs)   makes a tensor of tensors and other things; nothing in it is recorded
+    backward(ctx, grad)     the gradient of each input, None where there is none; a tuple if there are several inputs
+    """
+
+    recipe: ClassVar[Callable]
+
+    def __init_subclass__(cls) -> None:
+        def recipe(*inputs: Any) -> Any:
+            return kind().forward(*inputs)
+
+        kind = type(cls.__name__, (Custom,), {"written": cls})
+        recipe.__name__, recipe.operation = cls.__name__, kind
+        cls.recipe = staticmethod(recipe)
+
+    @classmethod
+    def apply(cls, *inputs: Any) -> Any:
+        out = Tensor.apply(cls.recipe, *inputs)
+        node = out.grad_fn
+        return out.detach() if isinstance(node, Custom) and node.ctx.constant else out
+
+
+class Custom(Operation):
+    """The node of a custom Function."""
+
+    written: ClassVar[type[Function]]
+
+    def forward(self, *inputs: Any) -> Any:
+        ctx = self.ctx = Context()
+        ctx.needs_input_grad = self.needs_input_grad
+        with no_grad():
+            out = self.written.forward(ctx, *inputs)
+        if not isinstance(out, Tensor):
+            raise TypeError(f"{self}: forward returned {type(out).__name__}, and one tensor is wanted")
+        if any(out is x for x in inputs) or out.requires_grad:
+            out = out.detach()
+        self.save(*ctx.to_save)
+        self.like, ctx.to_save = out.new(np.empty(0)), ()
+        return out
+
+    def backward(self, grad: np.ndarray) -> tuple:
+        self.ctx.saved_tensors = tuple([None if array is None else self.like.new(array) for array in self.saved])
+        with no_grad():
+            grads = self.written.backward(self.ctx, self.like.new(grad))
+        self.ctx.saved_tensors = ()
+        grads = grads if isinstance(grads, tuple) else (grads,)
+        return tuple([self.own(g.array) if isinstance(g, plain.Strided) else g for g in grads])
+
+    def own(self, array: np.ndarray) -> np.ndarray:
+        """What backward returned, as an array that nobody else holds: it may have returned what was saved."""
+        return array.copy() if any(kept is not None and kept[0] is array for kept in self.kept) else array
+
+
+# %% [markdown]
+# Last, three that chapter 02 has in a shorter form. `set_grad_enabled` records or not, by a value; `grad` takes several
+# outputs; and `gradcheck` says which element is wrong.
+
+
+# %% given="switches"
+class set_grad_enabled(Switch):
+    """Records or not, as `mode` says: from the call on, or for a with block."""
+
+    def __init__(self, mode: bool) -> None:
+        super().__init__(state, bool(mode))
+        self.undo, state.enabled = state.enabled, self.value
+
+    def __enter__(self) -> None:
+        self.begin_later()
+        super().__enter__()
+
+    def __call__(self, function: Callable) -> Callable:
+        self.begin_later()
+        return super().__call__(function)
+
+    def begin_later(self) -> None:
+        """Take back what the call itself has set: a block or a function follows that it is meant for."""
+        if self.undo is not None:
+            state.enabled, self.undo = self.undo, None
+
+
+# %% given="grad"
+class Root(Operation):
+    """Where a walk from several tensors begins: they are its inputs."""
+
+    def __init__(self, outputs: Sequence[Tensor], gradients: Sequence[Tensor | None]):
+        self.targets, self.grad_like = [t.node for t in outputs], ((), plain.float64)
+        self.seeds = tuple([autodiff.seed(t, gradient) for t, gradient in zip(outputs, gradients, strict=True)])
+
+    def backward(self, grad: np.ndarray) -> tuple:
+        return self.seeds
+
+
+def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, **options: bool) -> tuple:
+    """Chapter 02's grad, with its options, of the sum of several outputs. grad_outputs says where to begin, with one
+    for each output; it may be left out for outputs of one element."""
+    outputs = autodiff.as_list(outputs)
+    begins = [None] * len(outputs) if grad_outputs is None else autodiff.as_list(grad_outputs)
+    root = Tensor(np.zeros(()))
+    root.follow(Root(outputs, begins))
+    return autodiff.grad(root, inputs, **options)
+
+
+# %% given="gradcheck"
+FEW = 100
+"""Elements up to which gradcheck looks at each one."""
+
+
+def gradcheck(func: Callable, inputs: Any, *, raise_exception: bool = True, **options: float) -> bool:
+    """Chapter 02's gradcheck, with its arguments and errors. Where an input has few elements it also says which of them
+    has a wrong gradient; raise_exception=False returns False instead of raising."""
+    try:
+        return autodiff.gradcheck(func, inputs, **options)
+    except GradcheckError as error:
+        if not raise_exception:
+            return False
+        inputs = autodiff.as_list(inputs)
+        few = [i for i, t in enumerate(inputs) if isinstance(t, Tensor) and t.requires_grad and t.numel() <= FEW]
+        found = "".join([first_wrong(func, inputs, i, **options) for i in few])
+        raise GradcheckError(found or str(error)) from None
+
+
+def first_wrong(func: Callable, inputs: list, i: int, eps: float = 6e-6, atol: float = 1e-6, rtol: float = 1e-5) -> str:
+    """The first element of input i whose gradient is not what small steps say."""
+    f, vjp = autodiff.as_functions(func, inputs, i)
+    x = inputs[i].array
+    u = np.random.default_rng(i).standard_normal(f(x).shape)
+    claims, facts = vjp(x, u), autodiff.numerical_gradient(lambda x: float((u * f(x)).sum()), x, eps)
+    for place in np.argwhere(~np.isclose(claims, facts, rtol, atol)).tolist()[:1]:
+        claim, fact = claims[tuple(place)], facts[tuple(place)]
+        return f"input {i}: at {place}, backward gives {claim:.9g} and small steps give {fact:.9g}\n"
+    return ""
 
 
 # %% [markdown]
@@ -1284,20 +1909,24 @@ class Var(Operation, of=var):
         return var_gradient(kept(grad, x.shape, self.dims), x, self.dims, self.correction)
 
 
-class Std(Operation, of=std):
-    """The root of the variance. Where nothing varies its slope is infinite, and PyTorch lets 0 pass there."""
+class OverAxes(Operation):
+    """An operation over axes whose backward reads both the input and the output."""
 
-    def forward(self, t: plain.Tensor, dim: Any = None, correction: float = 1, keepdim: bool = False) -> plain.Tensor:
-        out = std(t, dim, correction, keepdim)
+    def forward(self, t: plain.Tensor, dim: Any = None, **options: Any) -> plain.Tensor:
+        out = self.function(t, dim=dim, **options)
         self.save(t, out)
-        self.dims, self.correction = plain.dims_of(dim, t.ndim), correction
+        self.dims, self.options = plain.dims_of(dim, t.ndim), options
         return out
+
+
+class Std(OverAxes, of=std):
+    """The root of the variance. Where nothing varies its slope is infinite, and PyTorch lets 0 pass there."""
 
     def backward(self, grad: np.ndarray) -> np.ndarray:
         x, out = self.saved
         with np.errstate(divide="ignore", invalid="ignore"):
             grad = np.where(out == 0, 0, grad / (2 * out))
-        return var_gradient(kept(grad, x.shape, self.dims), x, self.dims, self.correction)
+        return var_gradient(kept(grad, x.shape, self.dims), x, self.dims, self.options["correction"])
 
 
 def kept(array: np.ndarray, shape: tuple[int, ...], dims: tuple[int, ...]) -> np.ndarray:
@@ -1306,14 +1935,8 @@ def kept(array: np.ndarray, shape: tuple[int, ...], dims: tuple[int, ...]) -> np
 
 
 # %% given="extrema"
-class Extreme(Operation):
+class Extreme(OverAxes):
     """amax and amin."""
-
-    def forward(self, t: plain.Tensor, dim: Any = None, keepdim: bool = False) -> plain.Tensor:
-        out = self.function(t, dim, keepdim)
-        self.save(t, out)
-        self.dims = plain.dims_of(dim, t.ndim)
-        return out
 
     def backward(self, grad: np.ndarray) -> np.ndarray:
         x, out = self.saved
@@ -1386,14 +2009,8 @@ def prod(t: plain.Tensor, dim: int | None = None, keepdim: bool = False) -> plai
     return t.new(np.multiply.reduce(t.array, plain.dims_of(dim, t.ndim), dtype, keepdims=keepdim))
 
 
-class Prod(Operation, of=prod):
+class Prod(OverAxes, of=prod):
     """The gradient of an element is the product of all others: the whole divided by it, as long as nothing is 0."""
-
-    def forward(self, t: plain.Tensor, dim: int | None = None, keepdim: bool = False) -> plain.Tensor:
-        out = prod(t, dim, keepdim)
-        self.save(t, out)
-        self.dims = plain.dims_of(dim, t.ndim)
-        return out
 
     def backward(self, grad: np.ndarray) -> np.ndarray:
         x, out = self.saved
@@ -1439,14 +2056,8 @@ def logsumexp(t: plain.Tensor, dim: Any = None, keepdim: bool = False) -> plain.
     return t.new(out if keepdim else out.squeeze(dims))
 
 
-class Logsumexp(Operation, of=logsumexp):
+class Logsumexp(OverAxes, of=logsumexp):
     """The gradient is the softmax: exp(x) divided by the sum, which is exp(out)."""
-
-    def forward(self, t: plain.Tensor, dim: Any = None, keepdim: bool = False) -> plain.Tensor:
-        out = logsumexp(t, dim, keepdim)
-        self.save(t, out)
-        self.dims = plain.dims_of(dim, t.ndim)
-        return out
 
     def backward(self, grad: np.ndarray) -> np.ndarray:
         x, out = self.saved
@@ -1463,21 +2074,15 @@ def norm(t: plain.Tensor, p: float, dim: Any = None, keepdim: bool = False) -> p
     return t.new(reduce(np.abs(x), dims, keepdims=keepdim))
 
 
-class Norm(Operation, of=norm):
+class Norm(OverAxes, of=norm):
     """How long a vector is, for p = 1, 2 and inf. At the origin, where none has a slope, the gradient is 0."""
 
-    def forward(self, t: plain.Tensor, p: float, dim: Any = None, keepdim: bool = False) -> plain.Tensor:
-        out = norm(t, p, dim, keepdim)
-        self.save(t, out)
-        self.p, self.dims = p, plain.dims_of(dim, t.ndim)
-        return out
-
     def backward(self, grad: np.ndarray) -> np.ndarray:
-        x, out = self.saved
+        (x, out), p = self.saved, self.options["p"]
         grad, out = kept(grad, x.shape, self.dims), kept(out, x.shape, self.dims)
-        if self.p == 1:
+        if p == 1:
             return grad * sign(x)
-        if self.p == 2:
+        if p == 2:
             return x * np.where(out == 0, 0, grad / np.where(out == 0, 1, out))
         reached = (np.abs(x) == out) | np.isnan(x)
         return share_evenly(grad, reached, np.True_, self.dims) * sign(x)
@@ -1527,11 +2132,11 @@ def product(a: plain.Tensor, b: plain.Tensor) -> plain.Tensor:
     """The matrix product for any number of axes. A vector is lent an axis of size 1, which it then gives back."""
     if a.dtype != b.dtype:  # behind the door, where chapter 10 converts
         raise TypeError(f"matmul of {a.dtype} and {b.dtype}: convert one of them first, as in x.to(y.dtype)")
+    if len(a.shape) > 1 and len(b.shape) > 1:
+        return plain.matmul(a, b)
     rows = a if a.ndim > 1 else a.new(a.array[None, :])
     columns = b if b.ndim > 1 else b.new(b.array[:, None])
     out = plain.matmul(rows, columns)
-    if a.ndim > 1 and b.ndim > 1:
-        return out
     lead = out.shape[:-2]
     return out.new(out.array.reshape(lead + out.shape[-2:-1] * (a.ndim > 1) + out.shape[-1:] * (b.ndim > 1)))
 
@@ -2059,16 +2664,6 @@ class Replace(Operation, of=replace):
         return rest, grad[self.key]
 
 
-def is_advanced(key: Any) -> bool:
-    """Whether there is a list, an array or a mask in the brackets, beside numbers, slices, None and `...`."""
-    for item in key if isinstance(key, tuple) else (key,):
-        if isinstance(item, list):
-            return True
-        if isinstance(item, plain.Strided | np.ndarray) and (item.ndim or item.dtype.kind == "b"):
-            return True
-    return False
-
-
 def two_steps(key: Any) -> tuple[tuple, tuple]:
     """A key as two, of which the first makes a view and the second takes what its arrays name, as PyTorch does it."""
     first, second = [], []
@@ -2257,8 +2852,26 @@ def log_softmax(t: plain.Tensor, dim: int) -> plain.Tensor:
 def sum_along(x: np.ndarray, dims: tuple[int, ...]) -> np.ndarray:
     """Sums along one axis, which is kept. Along the last, a product with ones is several times as fast as a sum."""
     if dims and dims[0] == x.ndim - 1 and x.size:
-        return (x @ np.ones(x.shape[-1], x.dtype))[..., None]
+        return x @ column_of_ones(x.shape[-1], x.dtype)
     return np.add.reduce(x, dims, keepdims=True)
+
+
+@lru_cache
+def column_of_ones(size: int, dtype: np.dtype) -> np.ndarray:
+    """Kept, since the same few are asked for all the time, and for reading alone."""
+    ones = np.ones((size, 1), dtype)
+    ones.flags.writeable = False
+    return ones
+
+
+class AlongAxis(Operation):
+    """An operation along one axis whose backward reads the output. The two exercises of this section complete it."""
+
+    def forward(self, t: plain.Tensor, dim: int) -> plain.Tensor:
+        out = self.function(t, dim)
+        self.save(out)
+        self.dims = plain.dims_of(dim, t.ndim)
+        return out
 
 
 # %% [markdown]
@@ -2267,14 +2880,8 @@ def sum_along(x: np.ndarray, dims: tuple[int, ...]) -> np.ndarray:
 
 
 # %% exercise="operations-softmax"
-class Softmax(Operation, of=softmax):
+class Softmax(AlongAxis, of=softmax):
     """softmax along one axis, as one operation."""
-
-    def forward(self, t: plain.Tensor, dim: int) -> plain.Tensor:
-        out = softmax(t, dim)
-        self.save(out)
-        self.dims = plain.dims_of(dim, t.ndim)
-        return out
 
     def backward(self, grad: np.ndarray) -> np.ndarray:
         """The gradient of t from that of the output: an array of the same shape and dtype.
@@ -2329,14 +2936,8 @@ check("operations-softmax", Softmax)
 
 
 # %% exercise="operations-log-softmax"
-class LogSoftmax(Operation, of=log_softmax):
+class LogSoftmax(AlongAxis, of=log_softmax):
     """log_softmax along one axis, as one operation."""
-
-    def forward(self, t: plain.Tensor, dim: int) -> plain.Tensor:
-        out = log_softmax(t, dim)
-        self.save(out)
-        self.dims = plain.dims_of(dim, t.ndim)
-        return out
 
     def backward(self, grad: np.ndarray) -> np.ndarray:
         """The gradient of t from that of the output: an array of the same shape and dtype.
@@ -2387,7 +2988,7 @@ yours = [Sigmoid, Maximum, Product, Softmax, LogSoftmax]
 print("your classes are in use:", all(autodiff.OPERATIONS[kind.function] is kind for kind in yours))
 x = (rand(2, 3, 4, dtype=plain.float64) + 0.5).requires_grad_()
 for family, functions in sample.items():
-    print(f"{family:12}", all(autodiff.gradcheck(function, x) for function in functions))
+    print(f"{family:12}", all(gradcheck(function, x) for function in functions))
 
 # %% [markdown]
 # A gradcheck sees what is wrong, and not what is slow or in the wrong dtype; and it sees only the points that it was

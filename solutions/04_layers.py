@@ -66,7 +66,7 @@ class Parameter(Tensor):
 
     def become(self, data: Tensor) -> None:
         """Take over another tensor's memory, shape and dtype. Whoever holds this parameter holds it still."""
-        self.storage, self.dtype, self._array = data.storage, data.dtype, None
+        self.storage, self.dtype, self.array = data.storage, data.dtype, data.array
         self.shape, self.strides, self.offset = data.shape, data.strides, data.offset
         self.grad_like = data.shape, data.dtype
 
@@ -2173,7 +2173,7 @@ class Gate(Operation):
     def __init__(self, tensors: tuple, visit: Callable[[tuple], tuple]):
         """visit  takes the gradients of all tensors, None where none has come, and returns those that go on"""
         self.wants = [isinstance(t, Tensor) and t.requires_grad for t in tensors]
-        self.targets = [t.node if wanted else None for t, wanted in zip(tensors, self.wants, strict=True)]
+        self.targets = [t.node if isinstance(t, Tensor) else None for t in tensors]
         self.constants = [isinstance(t, Tensor) and not t.requires_grad and (t.shape, t.dtype) for t in tensors]
         self.waiting: list[np.ndarray | None] = [None] * len(tensors)
         self.visit = visit
@@ -2194,7 +2194,7 @@ class Gate(Operation):
 
     def port(self, place: int, t: Tensor) -> Tensor:
         beyond = t.detach()
-        beyond._requires_grad, beyond._grad_fn = True, Port(self, place, t)
+        beyond.follow(Port(self, place, t))
         return beyond
 
 

@@ -42,11 +42,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from gradwright.chapters import autodiff
 from gradwright.chapters import tensor as plain
-from gradwright.chapters.autodiff import Mode, Operation
+from gradwright.chapters.autodiff import Operation, state
 from gradwright.chapters.layers import Module, refuse_dtypes, refuse_others, refuse_whole_numbers
-from gradwright.chapters.operations import Tensor
+from gradwright.chapters.operations import Mode, Tensor
 
 # %% [markdown]
 # ## Sums of exponentials
@@ -1117,7 +1116,7 @@ def made_here(inputs: Sequence[np.ndarray], output: np.ndarray) -> str:
 check("losses-made-here", made_here)
 
 # %% [markdown]
-# The rest is a mode at the door of chapter 02, and is given. It looks at what every operation makes, forward and
+# The rest is a mode at the door of chapter 03, and is given. It looks at what every operation makes, forward and
 # backward, and remembers with each operation the line of *your* code that called it, so that a gradient which turns bad
 # much later still points at a line that you can change.
 
@@ -1181,15 +1180,15 @@ class set_detect_anomaly:
     def __init__(self, mode: bool):
         if not isinstance(mode, bool):
             raise TypeError(f"set_detect_anomaly takes True or False, and got {mode!r}")
-        enabled, self.before = autodiff.state.now
+        enabled, self.before = state.now
         others = tuple([other for other in self.before if not isinstance(other, detect_anomaly)])
-        autodiff.state.now = enabled, (*others, detect_anomaly()) if mode else others
+        state.now = enabled, (*others, detect_anomaly()) if mode else others
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        autodiff.state.now = autodiff.state.enabled, self.before
+        state.now = state.enabled, self.before
 
 
 # %% [markdown]

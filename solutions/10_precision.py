@@ -45,9 +45,9 @@ import numpy as np
 
 from gradwright.chapters import autodiff, layers, losses, operations
 from gradwright.chapters import tensor as plain
-from gradwright.chapters.autodiff import OPERATIONS, Mode, Operation
+from gradwright.chapters.autodiff import OPERATIONS, Operation
 from gradwright.chapters.losses import clip_grad_norm_
-from gradwright.chapters.operations import Tensor
+from gradwright.chapters.operations import Mode, Tensor
 from gradwright.chapters.tensor import float16
 
 # %% [markdown]

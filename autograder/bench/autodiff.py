@@ -1,6 +1,7 @@
 """One step, forward and backward, of two small networks on the engine, against the same step by hand in NumPy.
 
-Softmax is chapter 03's; relu and cross entropy are operations of one piece too, as later chapters have them.
+Tensors and softmax are chapter 03's; relu and cross entropy are operations of one piece too, as later chapters have
+them.
 """
 
 from __future__ import annotations
@@ -124,7 +125,7 @@ def perceptron_by_hand(x, labels, w1, b1, w2, b2, w3, b3) -> list[np.ndarray]:
 
 
 def perceptron_here(x: np.ndarray, labels: np.ndarray, weights: list[np.ndarray]) -> Callable[[], Any]:
-    inputs, leaves = autodiff.tensor(x), [autodiff.tensor(w, requires_grad=True) for w in weights]
+    inputs, leaves = operations.tensor(x), [operations.tensor(w, requires_grad=True) for w in weights]
 
     def step() -> list[Any]:
         h = inputs
@@ -196,12 +197,11 @@ def attention_by_hand(x: np.ndarray, weights: list[np.ndarray], scale: np.float3
 
 
 def attention_here(x: np.ndarray, weights: list[np.ndarray], scale: np.float32) -> Callable[[], Any]:
-    leaves = [autodiff.tensor(array, requires_grad=True) for array in (x, *weights)]
+    leaves = [operations.tensor(array, requires_grad=True) for array in (x, *weights)]
 
     def step() -> list[Any]:
         q, k, v = ((leaves[0] @ w).view(APART).permute(0, 2, 1, 3) for w in leaves[1:4])
-        scores = (q @ k.mT) * scale
-        o = scores.apply(operations.softmax, scores, dim=-1) @ v
+        o = ((q @ k.mT) * scale).softmax(-1) @ v
         return gradients((o.permute(0, 2, 1, 3).reshape(TOGETHER) @ leaves[4]).sum(), leaves)
 
     return step

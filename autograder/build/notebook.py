@@ -44,7 +44,8 @@ class Built:
         records = self.chapter.records
         state = "written" if self.changed else "unchanged"
         counts = f"{len(records)} exercises, {sum(record.points for record in records)} points"
-        lengths = f"{self.size.words:,} words, {self.size.code_lines} lines of code"
+        code = f"{self.size.code_lines} lines of code, {self.size.module_lines} of them in the module"
+        lengths = f"{self.size.words:,} words, {code}"
         head = f"{self.chapter.path.stem}: {state} ({counts}, {lengths})"
         return "\n".join([head, *(f"    {remark}" for remark in self.size.remarks)])
 

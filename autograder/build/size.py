@@ -28,6 +28,8 @@ class Size:
 
     words: int
     code_lines: int
+    module_lines: int
+    """Those of answers and given cells, which make the chapter's module."""
     remarks: tuple[str, ...]
 
 
@@ -47,7 +49,8 @@ def measure(chapter: Chapter) -> Size:
         *off_balance(words, sum(lines)),
         *long_cells([n for cell, n in zip(code, lines, strict=True) if cell.role != "given"]),
     )
-    return Size(words, sum(lines), remarks)
+    module = [n for cell, n in zip(code, lines, strict=True) if cell.role in ("exercise", "given")]
+    return Size(words, sum(lines), sum(module), remarks)
 
 
 def refuse_too_long(chapter: Chapter, cell: SourceCell) -> None:

@@ -104,8 +104,8 @@ CHAPTERS: tuple[Chapter, ...] = (
         "autodiff",
         "Automatic differentiation",
         {
-            "": ("Tensor", *MAKERS, *names("no_grad enable_grad is_grad_enabled set_grad_enabled")),
-            "autograd": names("Function grad gradcheck"),
+            "": ("Tensor", *MAKERS, *names("no_grad enable_grad is_grad_enabled")),
+            "autograd": names("grad gradcheck"),
         },
     ),
     Chapter(
@@ -115,9 +115,10 @@ CHAPTERS: tuple[Chapter, ...] = (
         {
             "": (
                 *("Tensor", *MAKERS),
-                *names("full_like rand_like randn_like where cat stack einsum"),
+                *names("full_like rand_like randn_like where cat stack einsum set_grad_enabled"),
             ),
             "nn.functional": names("relu gelu silu softplus sigmoid tanh softmax log_softmax one_hot pad"),
+            "autograd": names("Function grad gradcheck"),
         },
         methods=(
             *names("neg add sub mul div pow exp log log1p expm1 sqrt rsqrt abs sin cos tanh sigmoid relu maximum"),

@@ -311,7 +311,7 @@ class tensor_permute:
             """t itself was changed, and others may hold it: leave it as it is, and end in t.see(...)."""
             dims = checked(t, dims)
             t.shape, t.strides = tuple(t.shape[d] for d in dims), tuple(t.strides[d] for d in dims)
-            t._array = None
+            vars(t).pop("array", None)
             return t
 
         def axes_wrapped_round(t, dims):

@@ -11,7 +11,9 @@ import pytest
 
 from autograder.build.notebook import COURSE, SOURCES, as_bytes, release_notebook, source_notebook
 from autograder.build.rules import answers
+from autograder.build.size import measure
 from autograder.build.source import Chapter, read_chapter
+from gradwright._chapters import find_chapter
 
 CHAPTERS = sorted(SOURCES.glob("[0-9][0-9]_*.py"))
 each_chapter = pytest.mark.parametrize("source", CHAPTERS, ids=lambda path: path.stem)
@@ -66,6 +68,11 @@ def test_the_instructors_notebook_holds_the_source(source):
     chapter = chapter_of(source)
     shown = [cell.source for cell in source_notebook(chapter).cells if cell.metadata.gradwright.role != "figure"]
     assert shown == [cell.text for cell in chapter.cells if cell.role != "figure"]
+
+
+def test_the_machine_of_chapter_02_is_one_that_can_be_read():
+    """Answers and given cells, without blank lines, comments and docstrings: fewer than 400 lines in all."""
+    assert measure(chapter_of(find_chapter("autodiff").source)).module_lines < 400
 
 
 def test_every_notebook_of_the_course_has_a_source():

@@ -40,6 +40,11 @@ def test_figures_are_pictures_and_not_code(sized):
     assert (size.words, size.code_lines) == (5, 1)
 
 
+def test_the_lines_of_the_module_are_those_of_answers_and_given_cells(sized):
+    size = sized(("exercise", lines(5)), ("given", lines(3)), ("demo", lines(2)), ("check", lines(1)))
+    assert (size.code_lines, size.module_lines) == (11, 8)
+
+
 def test_a_chapter_in_balance_has_no_remarks(sized):
     assert sized(("prose", "word " * 40), ("demo", lines(4))).remarks == ()
 

@@ -1,4 +1,7 @@
-"""Chapter 02: the machine. Right values are PyTorch's, worked out once and written down, or by hand."""
+"""Chapter 02: the machine, as all later chapters have it.
+
+Right values are PyTorch's, worked out once and written down, or by hand.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +12,7 @@ import numpy as np
 import pytest
 
 from gradwright.chapters import tensor as plain
-from gradwright.chapters.autodiff import (
-    Operation,
-    arange,
-    grad,
-    no_grad,
-    ones,
-    tensor,
-    zeros,
-)
+from gradwright.chapters.operations import Operation, arange, grad, no_grad, ones, tensor, zeros
 
 
 def leaf(*values):
@@ -179,18 +174,14 @@ def test_leaves_never_share_a_gradient():
 
 
 def test_a_gradient_that_is_given_twice_is_copied():
-    class Both(Operation):
-        def forward(self, a, b):
-            return a.new(a.array + b.array)
+    def both(a, b):
+        return a.new(a.array + b.array)
 
+    class Both(Operation, of=both):
         def backward(self, grad):
             twice = grad * 2
             return twice, twice
 
-    def both(a, b):
-        return a.new(a.array + b.array)
-
-    both.operation = Both
     a, b = leaf(1), leaf(2)
     a.apply(both, a, b).backward()
     a.grad.zero_()
@@ -201,14 +192,12 @@ def test_backward_of_an_operation_is_held_to_shape_and_number():
     def wrong(t):
         return t.new(t.array.copy())
 
-    class Wrong(Operation):
-        function = staticmethod(wrong)
+    class Wrong(Operation, of=wrong):
         answers = np.ones(3)
 
         def backward(self, grad):
             return self.answers
 
-    wrong.operation = Wrong
     x = leaf(1, 2)
     with pytest.raises(RuntimeError, match=r"<Wrong>: backward gave a gradient of shape \(3,\) to an input of"):
         x.apply(wrong, x).sum().backward()

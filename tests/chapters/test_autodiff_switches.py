@@ -7,7 +7,8 @@ import threading
 import numpy as np
 import pytest
 
-from gradwright.chapters.autodiff import enable_grad, is_grad_enabled, no_grad, set_grad_enabled, tensor
+from gradwright.chapters.autodiff import enable_grad, is_grad_enabled, no_grad
+from gradwright.chapters.operations import set_grad_enabled, tensor
 
 
 def leaf(*values):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from gradwright.chapters import autodiff
+from gradwright.chapters import operations
 
 pytestmark = pytest.mark.torch
 
@@ -78,12 +78,12 @@ def same(ours: Any, theirs: torch.Tensor) -> None:
 def compare(program: Callable, *shapes: tuple[int, ...], seed: int = 0, dtype: Any = np.float64) -> None:
     rng = np.random.default_rng(seed)
     arrays = [rng.standard_normal(shape).astype(dtype) for shape in shapes]
-    ours = [autodiff.tensor(array, requires_grad=True) for array in arrays]
+    ours = [operations.tensor(array, requires_grad=True) for array in arrays]
     theirs = [torch.from_numpy(array.copy()).requires_grad_() for array in arrays]
     out, wanted = program(*ours), program(*theirs)
     same(out, wanted)
     begin = rng.standard_normal(tuple(wanted.shape)).astype(wanted.detach().numpy().dtype)
-    out.backward(autodiff.tensor(begin))
+    out.backward(operations.tensor(begin))
     wanted.backward(torch.from_numpy(np.asarray(begin)))
     for a, b in zip(ours, theirs, strict=True):
         same(a.grad, b.grad)
@@ -124,7 +124,7 @@ def test_a_gradient_has_the_dtype_of_its_input() -> None:
     for shapes in (((3,), (3,)), ((3,), ()), ((), (3,)), ((2, 3), (3,))):
         for kinds in ((np.float32, np.float64), (np.float64, np.float32)):
             arrays = [rng.standard_normal(shape).astype(kind) for shape, kind in zip(shapes, kinds, strict=True)]
-            ours = [autodiff.tensor(array, requires_grad=True) for array in arrays]
+            ours = [operations.tensor(array, requires_grad=True) for array in arrays]
             theirs = [torch.tensor(array, requires_grad=True) for array in arrays]
             out, wanted = (ours[0] * ours[1]).sum(), (theirs[0] * theirs[1]).sum()
             assert str(out.dtype) == str(wanted.dtype).removeprefix("torch.")
@@ -222,8 +222,8 @@ def in_place(m: Any, w: Any, x: Any) -> dict[str, Callable[[], Any]]:
 
 
 class Ours:
-    zeros = staticmethod(autodiff.zeros)
-    no_grad = autodiff.no_grad
+    zeros = staticmethod(operations.zeros)
+    no_grad = operations.no_grad
 
 
 NAMES = list(in_place(None, None, None))
@@ -233,12 +233,12 @@ NAMES = list(in_place(None, None, None))
 def test_in_place(name: str) -> None:
     rng = np.random.default_rng(NAMES.index(name))
     arrays = [rng.standard_normal((3, 4)) for _ in range(2)]
-    ours = [autodiff.tensor(array, requires_grad=True) for array in arrays]
+    ours = [operations.tensor(array, requires_grad=True) for array in arrays]
     theirs = [torch.from_numpy(array.copy()).requires_grad_() for array in arrays]
     out, wanted = in_place(Ours, *ours)[name](), in_place(torch, *theirs)[name]()
     same(out, wanted)
     begin = rng.standard_normal(tuple(wanted.shape))
-    out.backward(autodiff.tensor(begin))
+    out.backward(operations.tensor(begin))
     wanted.backward(torch.from_numpy(np.asarray(begin)))
     for a, b in zip(ours, theirs, strict=True):
         same(a.grad, b.grad)
@@ -258,7 +258,7 @@ def test_gradients_kept_on_the_way() -> None:
         z.sum().backward()
         return [t.tolist() for t in (x.grad, y.grad, z.grad, g)]
 
-    assert program(autodiff.tensor, autodiff.grad) == program(torch.tensor, torch.autograd.grad)
+    assert program(operations.tensor, operations.grad) == program(torch.tensor, torch.autograd.grad)
 
 
 @pytest.mark.parametrize("seed", range(40))
