@@ -1,7 +1,7 @@
 """Grades one class twice, in one run: by `autograder grade` and by nbgrader's own `autograde`.
 
-Ours is timed to its last submission and to its last feedback page. Where an exercise is all right or all wrong, both must
-have given the same points.
+Ours is timed to its last submission and to its last feedback page. Where an exercise is all right or all wrong, both
+must have given the same points.
 """
 
 from __future__ import annotations
