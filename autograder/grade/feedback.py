@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -88,8 +89,15 @@ def safe_pages(config: Any) -> None:
 @pass_context
 def safe_markdown(context: Any, text: str) -> str:
     """Jinja's filter for Markdown cells and comments: nbconvert's own, then `safe_html`."""
-    attachments = context.get("cell", {}).get("attachments", {})
-    return safe_html(MarkdownWithMath(renderer=IPythonRenderer(escape=False, attachments=attachments)).render(text))
+    return rendered(text, json.dumps(context.get("cell", {}).get("attachments", {})))
+
+
+@lru_cache(maxsize=256)
+def rendered(text: str, attachments: str) -> str:
+    """A text with the attachments of its cell, as JSON. The course's own are the same on every page of a chapter, and
+    to clean a picture takes longer than all else."""
+    renderer = IPythonRenderer(escape=False, attachments=json.loads(attachments))
+    return safe_html(MarkdownWithMath(renderer=renderer).render(text))
 
 
 def short_page(page: Page) -> str:

@@ -226,6 +226,17 @@ def test_the_course_s_answer_comes_in_after_the_learner_s(monkeypatch: pytest.Mo
         assert there == {e.id for e in exercises_of(1) if e.position < find(exercise).position}
 
 
+@pytest.mark.parametrize(("answer", "runs"), [("", 1), ("released", 1), ("def {name}(*arguments):\n    return 0.0", 3)])
+def test_how_many_runs_a_submission_takes(answer: str, runs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What most of its time goes into: one where all is right or untouched, three where all is wrong."""
+    ch, asked = chapter("01"), []
+    kept = type(warm_sandbox(1, WALLED)).run
+    monkeypatch.setattr(type(warm_sandbox(1, WALLED)), "run", lambda self, talk: asked.append(talk) or kept(self, talk))
+    wrong = {e.id: answer.format(name=e.name) for e in exercises_of(1)} if runs > 1 else {}
+    judge(chapter_job(ch, {} if answer == "released" else solved(ch) | wrong))
+    assert len(asked) == runs
+
+
 @pytest.mark.skipif(not WALLED, reason="without isolation, only the clock on the wall is looked at")
 def test_a_busy_machine_costs_nobody_anything(solution: Notebook, released: Notebook) -> None:
     """A run that gets a quarter of its time needs far longer than a cell may take, and all its points are there."""

@@ -19,7 +19,7 @@ from .test_faults import scores
 pytestmark = [pytest.mark.large, pytest.mark.timeout(3000)]
 
 STUDENTS = 200
-KILLS = 10
+KILLS = 8
 LONGEST = 1500
 """Seconds of a whole run on a busy machine."""
 
