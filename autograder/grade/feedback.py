@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass
 from functools import cache
 from html import escape
@@ -16,6 +15,7 @@ from nbgrader.converters import GenerateFeedback
 from traitlets.config import Config
 
 from autograder.grade.classroom import Classroom
+from autograder.grade.intake import STAMP, stamp_in
 from autograder.grade.outputs import safe_html
 from autograder.writing import write
 
@@ -44,9 +44,8 @@ def write_page(page: Page) -> str:
     folder = room.feedback / page.place
     try:
         write(folder / f"{page.name}.html", short_page(page) if page.trouble else graded_page(room, page))
-        stamp = room.submitted / page.place / "timestamp.txt"
-        if stamp.is_file():
-            shutil.copy(stamp, folder)  # by which `nbgrader release_feedback` knows the version
+        if stamp := stamp_in(room.submitted / page.place):
+            write(folder / STAMP, stamp)  # by which `nbgrader release_feedback` knows the version
     except Exception as error:  # one page never costs the others theirs
         return f"the feedback page could not be made ({type(error).__name__}: {error}): grade again."
     return ""
