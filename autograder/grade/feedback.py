@@ -10,7 +10,7 @@ from typing import Any
 
 from jinja2 import pass_context
 from nbconvert.exporters import HTMLExporter
-from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
+from nbconvert.filters.markdown_mistune import InvalidNotebook, IPythonRenderer, MarkdownWithMath
 from nbgrader.converters import GenerateFeedback
 from traitlets.config import Config
 
@@ -88,7 +88,17 @@ def safe_pages(config: Any) -> None:
 def safe_markdown(context: Any, text: str) -> str:
     """Jinja's filter for Markdown cells and comments: nbconvert's own, then `safe_html`."""
     attachments = context.get("cell", {}).get("attachments", {})
-    return safe_html(MarkdownWithMath(renderer=IPythonRenderer(escape=False, attachments=attachments)).render(text))
+    return safe_html(MarkdownWithMath(renderer=Renderer(escape=False, attachments=attachments)).render(text))
+
+
+class Renderer(IPythonRenderer):
+    """nbconvert's gives up the whole page where a picture was not handed in."""
+
+    def _embed_image_or_attachment(self, src: str) -> str:
+        try:
+            return super()._embed_image_or_attachment(src)
+        except InvalidNotebook:
+            return ""
 
 
 def short_page(page: Page) -> str:

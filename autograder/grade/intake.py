@@ -18,9 +18,10 @@ from autograder.grade.classroom import Classroom
 
 LARGEST = 50 * 2**20
 """Bytes of a notebook that is still read; the course's own are well under one million."""
-MOST_TEXT = 2**20
+MOST_TEXT = 2**19
 """Characters of the texts of its cells together: outputs may be large, but nobody types so much."""
-MOST_CELLS = 2000
+MOST_CELLS = 500
+"""The longest notebook of the course has about a hundred."""
 COPY_MARK = re.compile(r"[-_ ]*(\(\d+\)|copy\s?\d*|\d+)$", re.IGNORECASE)
 """What browsers and JupyterLab put behind the name of a second copy: `start (1)`, `start-Copy1`."""
 
