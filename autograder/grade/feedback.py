@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from html import escape
@@ -14,11 +13,12 @@ from typing import Any
 from jinja2 import pass_context
 from nbconvert.exporters import HTMLExporter
 from nbconvert.filters import Highlight2HTML
-from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
+from nbconvert.filters.markdown_mistune import InvalidNotebook, IPythonRenderer, MarkdownWithMath
 from nbgrader.converters import GenerateFeedback
 from traitlets.config import Config
 
 from autograder.grade.classroom import Classroom
+from autograder.grade.intake import STAMP, stamp_in
 from autograder.grade.outputs import safe_html
 from autograder.writing import write
 
@@ -47,9 +47,8 @@ def write_page(page: Page) -> str:
     folder = room.feedback / page.place
     try:
         write(folder / f"{page.name}.html", short_page(page) if page.trouble else graded_page(room, page))
-        stamp = room.submitted / page.place / "timestamp.txt"
-        if stamp.is_file():
-            shutil.copy(stamp, folder)  # by which `nbgrader release_feedback` knows the version
+        if stamp := stamp_in(room.submitted / page.place):
+            write(folder / STAMP, stamp)  # by which `nbgrader release_feedback` knows the version
     except Exception as error:  # one page never costs the others theirs
         return f"the feedback page could not be made ({type(error).__name__}: {error}): grade again."
     return ""
@@ -121,8 +120,18 @@ def safe_markdown(context: Any, text: str) -> str:
 def rendered(text: str, attachments: str) -> str:
     """A text with the attachments of its cell, as JSON. The course's own are the same on every page of a chapter, and
     to clean a picture takes longer than all else."""
-    renderer = IPythonRenderer(escape=False, attachments=json.loads(attachments))
+    renderer = Renderer(escape=False, attachments=json.loads(attachments))
     return safe_html(MarkdownWithMath(renderer=renderer).render(text))
+
+
+class Renderer(IPythonRenderer):
+    """nbconvert's gives up the whole page where a picture was not handed in."""
+
+    def _embed_image_or_attachment(self, src: str) -> str:
+        try:
+            return super()._embed_image_or_attachment(src)
+        except InvalidNotebook:
+            return ""
 
 
 def short_page(page: Page) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from nbformat import from_dict
@@ -16,6 +15,7 @@ from sqlalchemy.exc import DBAPIError
 from autograder.course import Chapter
 from autograder.errors import BadInput, SetupError
 from autograder.grade.classroom import COURSE_ID, Classroom
+from autograder.grade.intake import stamp_in
 from autograder.grade.job import Judged
 
 
@@ -54,7 +54,7 @@ def record(book: Gradebook, room: Classroom, student: str, chapter: Chapter, jud
     """
     with one_transaction(book):
         book.update_or_create_student(student)
-        stamp = timestamp_of(room.submitted / student / chapter.folder)
+        stamp = stamp_in(room.submitted / student / chapter.folder)
         with book.db.no_autoflush:  # nbgrader builds a new submission piece by piece, and SQLAlchemy would warn of each
             book.update_or_create_submission(chapter.folder, student, **({"timestamp": stamp} if stamp else {}))
         submission = book.find_submission_notebook(chapter.name, chapter.folder, student)
@@ -93,17 +93,6 @@ def unanswered(notebook: dict[str, Any]) -> set[str]:
         for cell in cells
         if cell.metadata.nbgrader.get("checksum") == utils.compute_checksum(cell)
     }
-
-
-def timestamp_of(folder: Path) -> str:
-    """When the submission was made, where nbgrader's exchange has noted it."""
-    stamp = folder / "timestamp.txt"
-    text = stamp.read_text(encoding="utf-8").strip() if stamp.is_file() else ""
-    try:
-        utils.parse_utc(text or None)
-    except ValueError:
-        return ""
-    return text
 
 
 def find_submission(book: Gradebook, student: str, chapter: Chapter) -> SubmittedAssignment | None:

@@ -17,6 +17,7 @@ from functools import cache
 from typing import Any
 
 import gradwright
+from autograder.checks.compare import compare_outputs
 from autograder.checks.exercise import Case, Exercise, find
 from autograder.checks.run import Outcome, run_probe
 from autograder.checks.stored import Reference, StoredCase, identical, read_reference
@@ -113,6 +114,20 @@ def right_answer(exercise: Exercise) -> Any:
 
 
 @cache
+def is_solved_by(exercise: str, other: str, secret: bytes) -> bool:
+    """Whether what solutions/ has for another exercise is right here too: to call it is then no answer."""
+    record, target = find(exercise), right_answer(find(other))
+    if find(other).kind != record.kind:
+        return False
+    with limited(record.chapter):
+        for case in hidden_reference(exercise, secret).cases:
+            outcome = run_probe(record, target, case.arrays, gradwright)
+            if refused(outcome) or compare_outputs(outcome, case.wanted):
+                return False
+    return True
+
+
+@cache
 def answer_texts(chapter: int) -> dict[str, str]:
     """Exercise id to the text of its cell in solutions/."""
     cells = read_source(find_chapter(chapter).source)
@@ -131,14 +146,15 @@ def points_of(verdict: Verdict, worth: float) -> float:
 
     The share is that of all cases or that of the drawn ones that no notebook has, whichever is smaller: a table of the
     values that come with the notebook is no answer. Less than half is nothing, and so is an answer that is right only
-    where one and the same result is: always to give it, or always to raise, is no answer either.
+    where one and the same result is, of the drawn cases: always to give it, or always to raise, is no answer either.
     """
     if verdict.right:
         return worth
-    if len({fingerprint(result.case) for result in verdict.results if result.right}) < 2:
-        return 0.0
+    new = fresh_cases(verdict)
     right = [result.right for result in verdict.results] + [False] * (verdict.total - len(verdict.results))
-    fresh = [right[i] for i in fresh_cases(verdict)] or [False]
+    if len({fingerprint(verdict.results[i].case) for i in new if right[i]}) < 2:
+        return 0.0
+    fresh = [right[i] for i in new]
     share = min(Fraction(sum(group), len(group)) for group in (right, fresh))
     return math.floor(10 * Fraction(worth) * share) / 10 if share >= LEAST else 0.0
 

@@ -10,12 +10,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from nbgrader.utils import parse_utc
+
 from autograder.course import Chapter
-from autograder.errors import BadInput, NotebookError
+from autograder.errors import BadInput, NotebookError, SetupError
 from autograder.grade.classroom import Classroom
 
 LARGEST = 50 * 2**20
 """Bytes of a notebook that is still read; the course's own are well under one million."""
+MOST_TEXT = 2**19
+"""Characters of the texts of its cells together: outputs may be large, but nobody types so much."""
+MOST_CELLS = 500
+"""The longest notebook of the course has about a hundred."""
 COPY_MARK = re.compile(r"[-_ ]*(\(\d+\)|copy\s?\d*|\d+)$", re.IGNORECASE)
 """What browsers and JupyterLab put behind the name of a second copy: `start (1)`, `start-Copy1`."""
 
@@ -55,6 +61,8 @@ def collect(room: Classroom, chapters: Sequence[Chapter]) -> Intake:
     for entry in visible(room.submitted):
         if not entry.name.isprintable():
             found.remarks.append(f"submitted/{entry.name!a} is no name that can be printed: rename it.")
+        elif entry.is_symlink():  # to the folder of somebody else, perhaps
+            found.remarks.append(f"submitted/{entry.name} is a link to another place: put the folder itself there.")
         elif entry.is_dir():
             found.students.append(entry.name)
             collect_student(room, entry, {chapter.folder: chapter for chapter in chapters}, found)
@@ -92,7 +100,10 @@ def visible(folder: Path) -> list[Path]:
     """What is in a folder, in order, without what systems and editors leave there."""
     if not folder.is_dir():
         return []
-    return sorted(entry for entry in folder.iterdir() if not entry.name.startswith((".", "__")))
+    try:
+        return sorted(entry for entry in folder.iterdir() if not entry.name.startswith((".", "__")))
+    except PermissionError as error:
+        raise SetupError(f"{folder} cannot be read ({error.strerror}): check its permissions.") from error
 
 
 def choose(room: Classroom, student: str, chapter: Chapter, folder: Path) -> Submission:
@@ -115,7 +126,9 @@ def choose(room: Classroom, student: str, chapter: Chapter, folder: Path) -> Sub
 def checked(student: str, chapter: Chapter, path: Path, folder: Path, where: str) -> Submission:
     """A submission whose file is a file, is the student's own and is not huge."""
     trouble = ""
-    if not path.resolve().is_relative_to(folder.resolve()):
+    if folder.is_symlink():
+        trouble = f"{where} is a link to another place: put the folder itself there."
+    elif path.is_symlink():
         trouble = f"{where}/{path.name} is a link to another place: put the file itself there."
     elif not path.is_file():
         trouble = f"{where}/{path.name} is no file: put the notebook itself there."
@@ -144,7 +157,15 @@ def read_cells(path: Path) -> list[dict[str, Any]]:
         raise NotebookError(f"{path.name} is not a notebook of format 4: {again}.")
     if not cells:
         raise NotebookError(f"{path.name} has no cells at all: ask for the file again.")
-    return list(readable(path, cells))
+    if len(cells) > MOST_CELLS:
+        raise NotebookError(f"{path.name} has {len(cells):,} cells, and {MOST_CELLS:,} are read at most: {again}.")
+    read = list(readable(path, cells))
+    if (length := sum(len(cell["source"]) for cell in read)) > MOST_TEXT:
+        raise NotebookError(
+            f"{path.name} has {length:,} characters in its cells, and {MOST_TEXT:,} are read at most: data belong into "
+            f"a file."
+        )
+    return read
 
 
 def readable(path: Path, cells: list[Any]) -> Iterator[dict[str, Any]]:
@@ -154,4 +175,28 @@ def readable(path: Path, cells: list[Any]) -> Iterator[dict[str, Any]]:
             source = "".join(source)
         if not isinstance(source, str) or cell.get("cell_type") not in ("code", "markdown", "raw"):
             raise NotebookError(f"{path.name}: cell {position} has no text or no known type: delete it and save again.")
-        yield {**cell, "source": source}
+        yield {**cell, "source": storable(source)}
+
+
+def storable(text: str) -> str:
+    """The text without halves of characters, which JSON can hold and no file."""
+    return text.encode("utf-8", "replace").decode()
+
+
+STAMP = "timestamp.txt"
+
+
+def stamp_in(folder: Path) -> str:
+    """When a submission was made, where nbgrader's exchange has noted it in the submission's folder; else nothing.
+
+    What else may lie there under that name, a link or a large file, is not read: it would go back with the feedback.
+    """
+    path = folder / STAMP
+    if folder.is_symlink() or path.is_symlink() or not path.is_file() or path.stat().st_size > 100:
+        return ""
+    text = path.read_bytes().decode("ascii", "replace").strip()
+    try:
+        parse_utc(text or None)
+    except (ValueError, OverflowError):
+        return ""
+    return text

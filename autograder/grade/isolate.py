@@ -26,6 +26,9 @@ NEW_NAMESPACES = 0x00020000 | 0x08000000 | 0x10000000 | 0x20000000
 PRIVATE = "/private"
 """The only place where a learner's code can write: empty at the start of a run, gone at its end."""
 HIDDEN = ("/proc", "/tmp", "/dev/shm")
+DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "pts")
+"""This machine's own: where root grades, the run's user owns them outside, and could take away everybody's right to
+use them. Mounted read-only they can be written to and not be changed."""
 SPACE = "size=32m,nr_inodes=1k,mode=700"
 MEMORY = 2 * 2**30
 """Bytes of address space."""
@@ -37,6 +40,11 @@ sleeps, is ended after so many times as long."""
 MOST_THREADS = 64
 
 NOSUID_NODEV_NOEXEC, READ_ONLY = 2 | 4 | 8, 1
+REMOUNT_READ_ONLY = 32 | 4096 | READ_ONLY
+MOUNT_FLAGS = {2: 2, 4: 4, 8: 8, 1024: 1024, 2048: 2048, 4096: 1 << 21}
+"""What statvfs says of a mount, and the same for mount: such flags cannot be taken away in a namespace below."""
+SET_LEASE = 1024
+"""Of fcntl: a lease on a file, while it is held, makes all others on this machine wait who open the file."""
 SET_DUMPABLE, SET_SECCOMP, SET_NO_NEW_PRIVILEGES = 4, 22, 38
 
 CALLS = {
@@ -44,6 +52,7 @@ CALLS = {
         "audit": 0xC000003E,
         "clone": 56,
         "clone3": 435,
+        "fcntl": 72,
         "refused": (
             *(29, 30, 41, 57, 58, 59, 64, 68, 101, 135, 155, 161, 165, 166, 240, 248, 249, 250, 272, 298, 303, 304),
             *(308, 310, 311, 319, 321, 322, 323, 425, 426, 427, 428, 429, 430, 431, 432, 434, 438, 442, 447),
@@ -53,6 +62,7 @@ CALLS = {
         "audit": 0xC00000B7,
         "clone": 220,
         "clone3": 435,
+        "fcntl": 25,
         "refused": (
             *(39, 40, 41, 51, 92, 97, 117, 180, 186, 190, 194, 196, 198, 217, 218, 219, 221, 241, 264, 265, 268, 270),
             *(271, 279, 280, 281, 282, 425, 426, 427, 428, 429, 430, 431, 432, 434, 438, 442, 447),
@@ -107,9 +117,17 @@ def isolate() -> None:
     for place in HIDDEN:
         if os.path.isdir(place):
             call("mount", b"none", place.encode(), b"tmpfs", NOSUID_NODEV_NOEXEC | READ_ONLY, b"size=4k")
+    for device in map("/dev/{}".format, DEVICES):
+        if os.path.exists(device):
+            call("mount", None, device.encode(), None, REMOUNT_READ_ONLY | kept_flags(device), None)
     call("mount", b"none", PRIVATE.encode(), b"tmpfs", NOSUID_NODEV_NOEXEC, SPACE.encode())
     os.chdir(PRIVATE)
     drop_rights()
+
+
+def kept_flags(place: str) -> int:
+    there = os.statvfs(place).f_flag
+    return sum(flag for said, flag in MOUNT_FLAGS.items() if there & said)
 
 
 INSIDE = (1000, 1000)
@@ -143,6 +161,13 @@ def filter_program(machine: str) -> bytes:
     for number in numbers["refused"]:
         steps += [step(equal, number, 0, 1), step(answer, refuse)]
     steps += [step(equal, numbers["clone"], 0, 3), step(load_word, 16), step(any_bit, thread, 1, 0)]
+    steps += [step(answer, refuse)]
+    steps += [
+        step(load_word, 0),
+        step(equal, numbers["fcntl"], 0, 3),
+        step(load_word, 24),
+        step(equal, SET_LEASE, 0, 1),
+    ]
     steps += [step(answer, refuse), step(answer, allow)]
     return b"".join(steps)
 

@@ -22,7 +22,14 @@ from autograder.checks.verdict import Verdict
 from autograder.grade.classroom import is_check
 from autograder.grade.findings import Finding, Ruling
 from autograder.grade.hearing import Answer, CellRun, Hearing, Question
-from autograder.grade.hidden import answer_texts, hidden_reference, points_of, released_texts, shown_reference
+from autograder.grade.hidden import (
+    answer_texts,
+    hidden_reference,
+    is_solved_by,
+    points_of,
+    released_texts,
+    shown_reference,
+)
 from autograder.grade.job import Job, Judged
 from autograder.grade.leaning import leaning_on
 from autograder.grade.outputs import tidy
@@ -211,7 +218,11 @@ class Examination:
                 yield replace(tried[exercise.id], shown=None, reason="", broken=titles)
 
     def before(self, exercise: Exercise) -> list[Exercise]:
-        """The earlier exercises that are not right and may be why this one is not."""
+        """The earlier exercises that are not right and may be why this one is not: none where the course's answer to
+        an earlier one would answer this one too."""
+        earlier = [other for other in self.exercises if other.position < exercise.position]
+        if any(is_solved_by(exercise.id, other.id, self.job.secret) for other in earlier):
+            return []
         wrong = [f.exercise for f in self.findings.values() if f.ruling != Ruling.RIGHT]
         broken = [other for other in wrong if other.position < exercise.position]
         leaning = broken if is_blocked(self.findings[exercise.id]) else leaning_on(exercise, broken, self.cells)

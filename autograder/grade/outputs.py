@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from html import escape, unescape
 from typing import Any
 
 import bleach
@@ -27,14 +28,28 @@ TAGS = words(
     "input kbd li mark ol p pre q s samp small span strong sub summary sup table tbody td tfoot th thead tr u ul"
 )
 ATTRIBUTES = words("align aria-hidden class colspan id open role rowspan scope style title")
-STYLES = CSSSanitizer(
+CALLED_IN_STYLE = re.compile(r"(?<![\w-])(?!rgba?\(|hsla?\()[\w-]*\(|\\")
+"""What a style may call is a colour: an address in it would tell others who reads the page."""
+
+
+class Styles(CSSSanitizer):
+    """bleach's own looks at the names of properties alone."""
+
+    def sanitize_css(self, style: str) -> str:
+        kept = super().sanitize_css(style)
+        return "" if CALLED_IN_STYLE.search(kept) else kept
+
+
+STYLES = Styles(
     allowed_css_properties=words(
         "background background-color border border-collapse border-left color font-family font-size font-style "
         "font-weight line-height margin max-width opacity padding text-align vertical-align white-space"
     )
 )
-MATHJAX_COMMANDS = re.compile(r"\\(?=(?:href|class|cssId|style|require|unicode|data)\b)")
+MATHJAX_COMMANDS = re.compile(r"\\(?=(?:href|class|cssId|style|require|unicode|data|mmlToken|bbox)\b)")
 """Formulas can make links and load code, and a sanitiser of HTML does not see into them."""
+REFERENCE = re.compile(r"&(?:#[0-9]+|#[xX][0-9a-fA-F]+|[a-zA-Z][a-zA-Z0-9]*);?")
+"""A character by number or name: `&#92;` is a backslash."""
 
 
 def tidy(cell: Cell) -> None:
@@ -90,7 +105,8 @@ def safe_html(html: str) -> str:
     """HTML without scripts, event handlers, forms, frames, styles that reach out, or pictures from elsewhere."""
     clean = bleach.clean(html, tags=TAGS, attributes=allowed, protocols=("http", "https", "mailto", "data"),
                          css_sanitizer=STYLES)  # fmt: skip
-    return MATHJAX_COMMANDS.sub(r"\\ ", clean)
+    spelt_out = REFERENCE.sub(lambda found: escape(unescape(found[0])), clean)  # as formulas are read
+    return MATHJAX_COMMANDS.sub(r"\\ ", spelt_out)
 
 
 def allowed(tag: str, name: str, value: str) -> bool:

@@ -143,8 +143,9 @@ def pictures_in(cell: Cell) -> dict[str, dict[str, str]]:
     attached = cell.get("attachments")
     found = {}
     for name, data in attached.items() if isinstance(attached, dict) else ():
-        kept = {kind: text for kind, text in data.items() if kind in PICTURES and isinstance(text, str)}
-        if kept:
+        parts = data.items() if isinstance(data, dict) else ()
+        kept = {kind: text for kind, text in parts if kind in PICTURES and isinstance(text, str) and text.isascii()}
+        if kept and name.isprintable():
             found[name] = kept
     return found
 

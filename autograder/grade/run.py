@@ -108,6 +108,12 @@ def grade_all(run: Run, submissions: Sequence[Submission], released: dict[Chapte
             except NotebookError as error:
                 say(each.student, each.chapter, f"unreadable: {error}", str(error))
                 continue
+            except (OSError, SetupError):
+                raise
+            except Exception as error:  # whatever a file is made to do to us, it never stops a class
+                trouble = f"the grader cannot read it ({type(error).__name__}): look at the file, and report it."
+                say(each.student, each.chapter, f"error: {trouble}", trouble)
+                continue
             job = Job(each.student, each.chapter.number, each.chapter.folder, notebook, secret, run.walled, limit)
             if known := judged_before(run, job, each.chapter):
                 record(run.book, run.room, job.student, each.chapter, known)

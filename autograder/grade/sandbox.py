@@ -22,7 +22,7 @@ import sysconfig
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -39,6 +39,9 @@ APP = "/course"
 """Where the project's files stand in the sandbox."""
 INNER = ("__init__.py", "protocol.py", "isolate.py", "worker.py")
 """The files of this package that are in there."""
+SYSTEM = ("/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/local/bin", "/usr/local/lib",
+          "/usr/share/zoneinfo")  # fmt: skip
+"""The folders of the system that are seen. People keep work in others, such as /usr/src."""
 ORACLE = ("torch",)
 """Libraries that nobody finds in there: the reference values were made with them."""
 MOST_BYTES = 64 * 2**20
@@ -334,7 +337,8 @@ PROGRAM = (
 
 def system() -> Iterator[str]:
     """The system's libraries, an empty place to write, and the few devices that Python knows."""
-    yield from ("--ro-bind", "/usr", "/usr", "--ro-bind-try", "/etc/ld.so.cache", "/etc/ld.so.cache")
+    for place in (*SYSTEM, "/etc/ld.so.cache"):
+        yield from ("--ro-bind-try", place, place)
     for place in map(Path, ("/bin", "/lib", "/lib64", "/lib32", "/sbin")):
         if place.is_symlink():
             yield from ("--symlink", os.readlink(place), str(place))
@@ -346,16 +350,40 @@ def system() -> Iterator[str]:
 
 def interpreter() -> Iterator[str]:
     """Python and its packages: the environment, and the installation that it was made from."""
-    for place in dict.fromkeys((Path(sys.base_prefix).resolve(), Path(sys.base_prefix), Path(sys.prefix))):
-        if not place.is_relative_to("/usr"):
+    places = [*dict.fromkeys((Path(sys.base_prefix).resolve(), Path(sys.base_prefix), Path(sys.prefix)))]
+    for place in places:
+        if str(place) not in ("/usr", "/usr/local"):
             yield from ("--ro-bind", str(place), str(place))
-        if ROOT.is_relative_to(place):  # Python is installed around the project, or the project into Python
-            for answers in filter(Path.is_dir, (ROOT / "solutions", ROOT / "autograder")):
-                yield from ("--tmpfs", str(answers))
-    for name in (*ORACLE, "autograder", "gradwright"):
-        for packages in {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}:
-            if Path(packages, name).is_dir():
-                yield from ("--tmpfs", f"{packages}/{name}")
+    bound = [*map(Path, SYSTEM), *(place for place in places if str(place) not in ("/usr", "/usr/local"))]
+    for answers in (*other_packages(), *own_folders(bound)):
+        yield from ("--tmpfs", str(answers), "--remount-ro", str(answers))
+
+
+def packages() -> set[Path]:
+    """Where the packages of this environment are."""
+    return {Path(sysconfig.get_path(name)) for name in ("purelib", "platlib")}
+
+
+def other_packages() -> Iterator[Path]:
+    """Libraries that nobody shall find: those that made the reference values, ours in full, and those of the Python
+    installations below the environment, where another PyTorch may be."""
+    for place in packages():
+        yield from filter(Path.is_dir, (place / name for name in (*ORACLE, "autograder", "gradwright")))
+    for lib in {Path("/usr/lib"), Path("/usr/local/lib"), Path(sys.base_prefix).resolve() / "lib"}:
+        for found in (*lib.glob("python3*/site-packages"), *lib.glob("python3*/dist-packages")):
+            if not found.is_symlink() and not any(place.is_relative_to(found) for place in packages()):
+                yield found
+
+
+def own_folders(bound: Sequence[Path]) -> Iterator[Path]:
+    """Folders of the project that would be seen because Python is installed around it, or it into Python."""
+    if not any(ROOT.is_relative_to(place) for place in bound):
+        return
+    needed = {Path(sys.executable), *packages()}
+    for folder in filter(Path.is_dir, ROOT.iterdir()):
+        ours = ROOT not in packages() or folder.name in ("autograder", "solutions")
+        if ours and not folder.is_symlink() and not any(place.is_relative_to(folder) for place in needed):
+            yield folder
 
 
 def project(number: int) -> Iterator[str]:

@@ -11,6 +11,7 @@ the copy it makes of itself, and no run finds another's remains.
 from __future__ import annotations
 import __future__
 
+import ast
 import builtins
 import contextlib
 import gc
@@ -46,6 +47,7 @@ Send = Callable[..., None]
 LARGEST_FRAME = 64 * 2**20
 """Bytes of a frame from the judge, who is trusted."""
 REHEARSAL_SECONDS = 5.0
+DEFINES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign)
 FUTURE = "from __future__ import annotations"
 
 
@@ -214,11 +216,28 @@ def run_cell(cell: Cell, seconds: float, names: dict[str, Any], future: bool, se
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
         try:
             with time_limit(seconds):
-                exec(compiled(cell.text, file_of(cell), future), names)
+                try:
+                    exec(compiled(cell.text, file_of(cell), future), names)
+                except Exception as error:
+                    failure = described(error)
+                    define_below(error, cell, names, future)
         except BaseException as error:  # SystemExit and all: the next cells are still to come
             failure = described(error)
     send("cell done", hold=True, id=cell.id, printed=printed.getvalue(), raised=failure and vars(failure))
     return failure is not None and failure.kind == "NameError"
+
+
+def define_below(error: Exception, cell: Cell, names: dict[str, Any], future: bool) -> None:
+    """Make what a cell defines below the line that raised: in Jupyter it may do well, where `display` is known,
+    somebody answers `input`, and a library is there that is not here."""
+    failed = error.__traceback__.tb_next if error.__traceback__ else None
+    if failed is None:  # it is not Python
+        return
+    for node in ast.parse(python_text(cell.text)).body:
+        if node.lineno > failed.tb_lineno and isinstance(node, DEFINES):
+            flags = __future__.annotations.compiler_flag * future
+            with contextlib.suppress(Exception):
+                exec(compile(ast.Module([node], []), file_of(cell), "exec", flags, dont_inherit=True), names)
 
 
 def cells_to_run(cells: list[Cell], future: bool) -> list[Cell]:
