@@ -18,11 +18,10 @@ import signal
 import socket
 import subprocess
 import sys
-import sysconfig
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -30,20 +29,12 @@ from typing import Protocol
 
 import numpy as np
 
-from autograder.course import ROOT, chapters
+from autograder.course import ROOT
 from autograder.errors import SetupError
-from autograder.grade.isolate import BUSY, CALLS, INSIDE, PRIVATE
+from autograder.grade.isolate import BUSY, CALLS
 from autograder.grade.protocol import Frames, Message, ProtocolError
+from autograder.grade.wall import SETTINGS, command
 
-APP = "/course"
-"""Where the project's files stand in the sandbox."""
-INNER = ("__init__.py", "protocol.py", "isolate.py", "worker.py")
-"""The files of this package that are in there."""
-SYSTEM = ("/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/local/bin", "/usr/local/lib",
-          "/usr/share/zoneinfo")  # fmt: skip
-"""The folders of the system that are seen. People keep work in others, such as /usr/src."""
-ORACLE = ("torch",)
-"""Libraries that nobody finds in there: the reference values were made with them."""
 MOST_BYTES = 64 * 2**20
 """Of all that one run may say."""
 PATIENCE = 300.0
@@ -52,18 +43,6 @@ SHORTEST = 0.05
 """Seconds between two looks at a run that is late."""
 CPU_OF_PROCESS = 2
 """The low bits of the number of a clock that counts the CPU time of a process (Linux)."""
-SETTINGS = {
-    "PATH": "/usr/bin:/bin",
-    "HOME": PRIVATE,
-    "TMPDIR": PRIVATE,
-    "MPLCONFIGDIR": PRIVATE,
-    "MPLBACKEND": "Agg",
-    "LANG": "C.UTF-8",
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "PYTHONDONTWRITEBYTECODE": "1",
-    "PYTHONHASHSEED": "0",
-}
 
 
 class Talk(Protocol):
@@ -313,92 +292,6 @@ def converse(connection: Connection, talk: Talk, used: Callable[[], float] = lam
     except ProtocolError:
         return "garbled"
     return "overran"
-
-
-def command(number: int) -> list[str]:
-    """bubblewrap, and what is to be seen inside."""
-    user, group = map(str, INSIDE)
-    wall = ["--unshare-all", "--unshare-user", "--uid", user, "--gid", group, "--cap-drop", "ALL"]
-    wall += ["--die-with-parent", "--new-session", "--clearenv", "--hostname", "sandbox"]
-    for name, value in SETTINGS.items():
-        wall += ["--setenv", name, value]
-    python = [sys.executable, "-I", "-S", "-c", PROGRAM, str(number), "warm"]
-    wall += [*system(), *interpreter(), *project(number), "--remount-ro", "/"]
-    return [shutil.which("bwrap") or "bwrap", *wall, "--", *python]
-
-
-PROGRAM = (
-    "import sys; "
-    f"sys.path[:0] = [{APP!r}, {APP + '/course'!r}, {sysconfig.get_path('purelib')!r}, "
-    f"{sysconfig.get_path('platlib')!r}]; import runpy; "
-    "runpy.run_module('autograder.grade.worker', run_name='__main__', alter_sys=True)"
-)
-
-
-def system() -> Iterator[str]:
-    """The system's libraries, an empty place to write, and the few devices that Python knows."""
-    for place in (*SYSTEM, "/etc/ld.so.cache"):
-        yield from ("--ro-bind-try", place, place)
-    for place in map(Path, ("/bin", "/lib", "/lib64", "/lib32", "/sbin")):
-        if place.is_symlink():
-            yield from ("--symlink", os.readlink(place), str(place))
-        elif place.is_dir():
-            yield from ("--ro-bind", str(place), str(place))
-    yield from ("--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev", "--dir", PRIVATE, "--dir", "/tmp")
-    yield from ("--chdir", PRIVATE)
-
-
-def interpreter() -> Iterator[str]:
-    """Python and its packages: the environment, and the installation that it was made from."""
-    places = [*dict.fromkeys((Path(sys.base_prefix).resolve(), Path(sys.base_prefix), Path(sys.prefix)))]
-    for place in places:
-        if str(place) not in ("/usr", "/usr/local"):
-            yield from ("--ro-bind", str(place), str(place))
-    bound = [*map(Path, SYSTEM), *(place for place in places if str(place) not in ("/usr", "/usr/local"))]
-    for answers in (*other_packages(), *own_folders(bound)):
-        yield from ("--tmpfs", str(answers), "--remount-ro", str(answers))
-
-
-def packages() -> set[Path]:
-    """Where the packages of this environment are."""
-    return {Path(sysconfig.get_path(name)) for name in ("purelib", "platlib")}
-
-
-def other_packages() -> Iterator[Path]:
-    """Libraries that nobody shall find: those that made the reference values, ours in full, and those of the Python
-    installations below the environment, where another PyTorch may be."""
-    for place in packages():
-        yield from filter(Path.is_dir, (place / name for name in (*ORACLE, "autograder", "gradwright")))
-    for lib in {Path("/usr/lib"), Path("/usr/local/lib"), Path(sys.base_prefix).resolve() / "lib"}:
-        for found in (*lib.glob("python3*/site-packages"), *lib.glob("python3*/dist-packages")):
-            if not found.is_symlink() and not any(place.is_relative_to(found) for place in packages()):
-                yield found
-
-
-def own_folders(bound: Sequence[Path]) -> Iterator[Path]:
-    """Folders of the project that would be seen because Python is installed around it, or it into Python."""
-    if not any(ROOT.is_relative_to(place) for place in bound):
-        return
-    needed = {Path(sys.executable), *packages()}
-    for folder in filter(Path.is_dir, ROOT.iterdir()):
-        ours = ROOT not in packages() or folder.name in ("autograder", "solutions")
-        if ours and not folder.is_symlink() and not any(place.is_relative_to(folder) for place in needed):
-            yield folder
-
-
-def project(number: int) -> Iterator[str]:
-    """What a run needs of the project: the checks without reference values, gradwright, and earlier chapters."""
-    checks = ROOT / "autograder" / "checks"
-    shown = [ROOT / "autograder" / name for name in ("__init__.py", "errors.py")]
-    shown += [*checks.glob("*.py"), *(checks / "exercises").glob("*.py"), ROOT / "course" / "gradwright"]
-    shown += [ROOT / "autograder" / "grade" / name for name in INNER]
-    for chapter in chapters():
-        if chapter.number < number:
-            shown.append(ROOT / "solutions" / f"{chapter.folder}.py")
-        if chapter.number == number:
-            shown.append(ROOT / "course" / chapter.folder / chapter.notebook)
-    for path in shown:
-        yield from ("--ro-bind", str(path), f"{APP}/{path.relative_to(ROOT)}")
 
 
 # Without isolation
