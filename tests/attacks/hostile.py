@@ -100,7 +100,7 @@ class Number(float):
     def __sub__(self, other): return 0.0
 """
 ESCAPES = """
-import ctypes, os, socket, subprocess, signal
+import ctypes, glob, os, socket, subprocess, signal, sys
 libc = ctypes.CDLL(None, use_errno=True)
 DONE = []
 def tried(name, function):
@@ -121,6 +121,16 @@ tried("umount", lambda: libc.umount2(b"/proc", 2))
 tried("shared memory", lambda: libc.shmget(4242, 4096, 0o1666))
 tried("message queue", lambda: libc.msgget(4242, 0o1666))
 tried("memfd", lambda: os.memfd_create("x"))
+import fcntl
+for device in ("null", "zero", "full", "random", "urandom", "tty", "pts"):
+    tried(f"rights of {device}", lambda: os.chmod(f"/dev/{device}", os.stat(f"/dev/{device}").st_mode & 0o7777))
+for library in ("/usr/bin/env", os.__file__):
+    tried("lease", lambda: fcntl.fcntl(os.open(library, os.O_RDONLY), fcntl.F_SETLEASE, fcntl.F_WRLCK))
+LIBRARIES = "/usr/lib", "/usr/local/lib", f"{sys.base_prefix}/lib"
+PACKAGES = [p for lib in LIBRARIES for p in glob.glob(f"{lib}/python3*/*-packages")]
+for place in sys.path + PACKAGES:
+    tried(f"write {place}", lambda: open(f"{place}/left", "w"))
+tried("other packages", lambda: [p for p in PACKAGES if p not in sys.path and os.listdir(p)][0])
 tried("trace", lambda: libc.ptrace(16, 1, 0, 0))
 tried("listing", lambda: os.listdir("/proc")[0])
 tried("root", lambda: os.setuid(0))

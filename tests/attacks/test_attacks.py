@@ -8,7 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from autograder.grade.hidden import hidden_reference
+from autograder.checks.exercise import find
+from autograder.checks.judge import compared
+from autograder.checks.run import Outcome
+from autograder.checks.stored import identical
+from autograder.grade.hidden import hidden_reference, points_of, shown_reference
 from autograder.grade.judge import warm_sandbox
 
 from .conftest import SECRET, Submit, descendants, everything
@@ -118,13 +122,38 @@ def test_a_table_of_the_values_in_the_notebook_is_no_answer(submit: Submit) -> N
     """The reference values of a chapter are on every learner's disk."""
     table = {}
     for exercise in ("start-dot-loop", "start-dot"):
-        from autograder.grade.hidden import shown_reference
-
         for case in shown_reference(exercise).cases:
             a, b = (case.arrays[name].tolist() for name in ("a", "b"))
             table[str((a, b))] = float(next(iter(case.wanted.values())).ravel()[0]) if case.wanted else 0.0
     judged = submit(FORGED, f"TABLE = {table!r}", attack("return TABLE.get(str((a.tolist(), b.tolist())), 0.0)"))
     assert judged.points == NOTHING
+
+
+def test_one_value_for_all_that_no_table_holds_is_no_answer() -> None:
+    """Right on the cases that come with the notebook, by a table, and on drawn ones as often as one value is."""
+    for number in range(8):
+        reference = hidden_reference("losses-made-here", bytes([number]) * 32)
+        known = [case.arrays for case in shown_reference("losses-made-here").cases]
+        guess = reference.cases[-1].wanted
+        outcomes = [
+            Outcome(case.wanted if any(identical(case.arrays, arrays) for arrays in known) else guess)
+            for case in reference.cases
+        ]
+        verdict = compared(find("losses-made-here"), reference, outcomes)
+        assert verdict.right or points_of(verdict, 2.0) == 0.0
+
+
+@pytest.mark.parametrize("first", ["", "def dot_loop(a, b):\n    return 0.0"])
+def test_the_course_s_answer_to_another_exercise_is_no_answer(first: str, submit: Submit) -> None:
+    """Each alone would be tried on top of it: `dot_loop` would answer both."""
+    borrowed = "def dot(a, b):\n    return dot_loop(a, b)"
+    given = {"start-dot": borrowed} | ({"start-dot-loop": first} if first else {})
+    assert submit(given).points == NOTHING
+
+
+@pytest.mark.parametrize("line", ["display(1)", "get_ipython()", "input('?')", "import a_library_of_mine"])
+def test_a_line_that_works_in_jupyter_alone_costs_nothing(line: str, submit: Submit, answers: dict) -> None:
+    assert submit({name: f"{line}\n{text}" for name, text in answers.items()}).points == FULL
 
 
 def test_an_attack_in_one_exercise_costs_that_one(submit: Submit, answers: dict) -> None:
