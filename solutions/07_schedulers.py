@@ -791,8 +791,9 @@ def counted(total_steps: int | None, epochs: int | None, steps_per_epoch: int | 
 
 
 # %% [markdown]
-# In the widget, choose *beyond the end*, *warm restarts* and *one cycle* to see three of them whole. Here are five in a
-# row, in numbers. `rates` takes a dummy optimizer through the steps; use it on a scheduler before you trust it.
+# In the widget, choose *beyond the end*, *warm restarts* and *one cycle* to see three of them whole. (Its network keeps
+# its $\beta_1$ throughout, so the code there says `cycle_momentum=False`.) Here are five in a row, in numbers. `rates`
+# takes a dummy optimizer through the steps; use it on a scheduler before you trust it.
 
 
 # %%
@@ -1233,8 +1234,12 @@ check("schedulers-resume", resume)
 # line.
 #
 # The test ruins the weights on purpose, and the optimizer's memory with them. So it puts everything back: **weights,
-# memories and rates are afterwards what they were, to the bit.** It stops where the loss has grown to `stop` times the
-# smallest one so far, or is nan.
+# memories and rates are afterwards what they were, to the bit.** It stops where the loss has grown to more than `stop`
+# times the smallest one so far, or is nan.
+#
+# One thing it cannot put back, for an optimizer holds parameters and nothing else: **buffers**, such as the running
+# statistics of a batch normalization, which every forward in training mode moves on. For a model that has any, keep
+# `copy.deepcopy(model.state_dict())` before the test and load it afterwards.
 #
 # ### Exercise 7.10: `lr_range_test`
 # Hard, 25 minutes, 4 points.
@@ -1252,7 +1257,7 @@ def lr_range_test(
     """Train at rates that rise from lr_min to lr_max, one step for each batch, and put everything back.
 
     optimizer  holds the parameters; during the test all its groups have the same rate. Afterwards parameters, settings
-               and memories are as before, and no gradient is left.
+               and memories are as before, and no gradient is left. Buffers, which no optimizer holds, stay as they are.
     loss_of    loss_of(batch) is a tensor of one element, above 0
     returns    the rates and the losses, each measured before its step. A loss that is above `stop` times the smallest
                so far, or nan, is the last one, and no step follows it.
@@ -1401,17 +1406,17 @@ for name, share in schedules.items():
 
 # %% [markdown]
 # At a rate that suits the steep part the constant rate learns as fast as the others and then cannot settle: its loss at
-# the end is three times theirs. *That* the rate falls matters far more than how, and a network of one hidden layer
-# hardly needs a warm-up. The deeper one in the widget does: choose *no warm-up*, and compare its curve A, which begins
-# at the full rate of 0.1, with B, which takes twenty steps to get there.
+# the end is more than three times theirs. *That* the rate falls matters far more than how, and a network of one hidden
+# layer hardly needs a warm-up. The deeper one in the widget does: choose *no warm-up*, and compare its curve A, which
+# begins at the full rate of 0.1, with B, which takes twenty steps to get there.
 
 # %% [markdown]
 # ## In PyTorch
 #
 # `torch.optim.lr_scheduler` has all of the kinds above, with the same arguments and, to rounding, the same numbers, and
 # a few more: `PolynomialLR`, `CyclicLR`, `ConstantLR`, `MultiplicativeLR`, and `ChainedScheduler`, which steps several
-# at once. Its `step(epoch)` is deprecated for most kinds and not offered here, except where it is useful:
-# `CosineAnnealingWarmRestarts` takes fractions of an epoch in both.
+# at once. Its `step(epoch)`, which goes to a step of your choice, is deprecated and not offered here, except where it
+# is useful: `CosineAnnealingWarmRestarts` takes fractions of an epoch in both.
 #
 # Where this chapter goes its own way: zero-length phases of `OneCycleLR` have a value instead of an error, resuming
 # `CosineAnnealingWarmRestarts` by `last_epoch` finds the right cycle also after several of unequal length, and
