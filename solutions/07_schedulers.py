@@ -64,9 +64,9 @@ from gradwright.chapters.autodiff import no_grad
 # worth asking of every schedule, at once, *which* step is the first with the new rate. Here it is step $s$ itself.
 
 # %% figure="shapes"
-"""Three rates over 100 steps, all beginning at 1. The staircase, in orange, halves at steps 25, 50 and 75 and ends at
-0.125. The cosine, in blue, falls slowly, fast in the middle, slowly again, and reaches 0 at step 100. The third, in
-green, rises in a straight line over the first 10 steps and then follows a cosine to 0."""
+"""Three rates over 100 steps. The staircase, in orange, begins at 1 and halves at steps 25, 50, 75 and 100. The cosine,
+in blue, begins at 1, falls slowly, fast in the middle, slowly again, and reaches 0 at step 100. The third, dashed and
+green, rises in a straight line from 0.1 to 1 over the first 10 steps and then follows a cosine to 0."""
 figure, axes = plt.subplots(figsize=(7, 2.6))
 t = np.arange(101)
 axes.step(t, 0.5 ** (t // 25), where="post", color="#d55e00", label="staircase")
@@ -1374,7 +1374,7 @@ plt.show()
 
 # %% figure="range-test"
 """Loss against rate, on a logarithmic axis from 1e-5 to 1. Up to 1e-3 the loss stays at 2.3. It falls, most steeply
-near 0.015, to 0.3 at a rate of 0.1, and jumps to 2.8 at 0.24, where the test stops. The rate 0.05 is marked."""
+near 0.015, to 0.4 at a rate of 0.1, and jumps to 2.8 at 0.24, where the test stops. The rate 0.05 is marked."""
 tens = [-5, -4, -3, -2.88, -2.68, -2.48, -2.28, -2.08, -1.97, -1.87, -1.77, -1.67, -1.47, -1.27, -1.17, -1.07]
 tens += [-0.97, -0.87, -0.76, -0.66, -0.61]
 losses = [2.32, 2.31, 2.23, 2.2, 2.18, 2.07, 1.89, 1.6, 1.34, 1.18, 0.84, 0.62, 0.5, 0.46, 0.6, 0.5, 0.38, 0.36, 0.17]
