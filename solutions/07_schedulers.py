@@ -64,9 +64,9 @@ from gradwright.chapters.autodiff import no_grad
 # worth asking of every schedule, at once, *which* step is the first with the new rate. Here it is step $s$ itself.
 
 # %% figure="shapes"
-"""Three rates over 100 steps, all beginning at 1. The staircase, in orange, halves at steps 25, 50 and 75 and ends at
-0.125. The cosine, in blue, falls slowly, fast in the middle, slowly again, and reaches 0 at step 100. The third, in
-green, rises in a straight line over the first 10 steps and then follows a cosine to 0."""
+"""Three rates over 100 steps. The staircase, in orange, begins at 1 and halves at steps 25, 50, 75 and 100. The cosine,
+in blue, begins at 1, falls slowly, fast in the middle, slowly again, and reaches 0 at step 100. The third, dashed and
+green, rises in a straight line from 0.1 to 1 over the first 10 steps and then follows a cosine to 0."""
 figure, axes = plt.subplots(figsize=(7, 2.6))
 t = np.arange(101)
 axes.step(t, 0.5 ** (t // 25), where="post", color="#d55e00", label="staircase")
@@ -791,8 +791,9 @@ def counted(total_steps: int | None, epochs: int | None, steps_per_epoch: int | 
 
 
 # %% [markdown]
-# In the widget, choose *beyond the end*, *warm restarts* and *one cycle* to see three of them whole. Here are five in a
-# row, in numbers. `rates` takes a dummy optimizer through the steps; use it on a scheduler before you trust it.
+# In the widget, choose *beyond the end*, *warm restarts* and *one cycle* to see three of them whole. (Its network keeps
+# its $\beta_1$ throughout, so the code there says `cycle_momentum=False`.) Here are five in a row, in numbers. `rates`
+# takes a dummy optimizer through the steps; use it on a scheduler before you trust it.
 
 
 # %%
@@ -1233,8 +1234,12 @@ check("schedulers-resume", resume)
 # line.
 #
 # The test ruins the weights on purpose, and the optimizer's memory with them. So it puts everything back: **weights,
-# memories and rates are afterwards what they were, to the bit.** It stops where the loss has grown to `stop` times the
-# smallest one so far, or is nan.
+# memories and rates are afterwards what they were, to the bit.** It stops where the loss has grown to more than `stop`
+# times the smallest one so far, or is nan.
+#
+# One thing it cannot put back, for an optimizer holds parameters and nothing else: **buffers**, such as the running
+# statistics of a batch normalization, which every forward in training mode moves on. For a model that has any, keep
+# `copy.deepcopy(model.state_dict())` before the test and load it afterwards.
 #
 # ### Exercise 7.10: `lr_range_test`
 # Hard, 25 minutes, 4 points.
@@ -1252,7 +1257,7 @@ def lr_range_test(
     """Train at rates that rise from lr_min to lr_max, one step for each batch, and put everything back.
 
     optimizer  holds the parameters; during the test all its groups have the same rate. Afterwards parameters, settings
-               and memories are as before, and no gradient is left.
+               and memories are as before, and no gradient is left. Buffers, which no optimizer holds, stay as they are.
     loss_of    loss_of(batch) is a tensor of one element, above 0
     returns    the rates and the losses, each measured before its step. A loss that is above `stop` times the smallest
                so far, or nan, is the last one, and no step follows it.
@@ -1369,7 +1374,7 @@ plt.show()
 
 # %% figure="range-test"
 """Loss against rate, on a logarithmic axis from 1e-5 to 1. Up to 1e-3 the loss stays at 2.3. It falls, most steeply
-near 0.015, to 0.3 at a rate of 0.1, and jumps to 2.8 at 0.24, where the test stops. The rate 0.05 is marked."""
+near 0.015, to 0.4 at a rate of 0.1, and jumps to 2.8 at 0.24, where the test stops. The rate 0.05 is marked."""
 tens = [-5, -4, -3, -2.88, -2.68, -2.48, -2.28, -2.08, -1.97, -1.87, -1.77, -1.67, -1.47, -1.27, -1.17, -1.07]
 tens += [-0.97, -0.87, -0.76, -0.66, -0.61]
 losses = [2.32, 2.31, 2.23, 2.2, 2.18, 2.07, 1.89, 1.6, 1.34, 1.18, 0.84, 0.62, 0.5, 0.46, 0.6, 0.5, 0.38, 0.36, 0.17]
@@ -1401,17 +1406,17 @@ for name, share in schedules.items():
 
 # %% [markdown]
 # At a rate that suits the steep part the constant rate learns as fast as the others and then cannot settle: its loss at
-# the end is three times theirs. *That* the rate falls matters far more than how, and a network of one hidden layer
-# hardly needs a warm-up. The deeper one in the widget does: choose *no warm-up*, and compare its curve A, which begins
-# at the full rate of 0.1, with B, which takes twenty steps to get there.
+# the end is more than three times theirs. *That* the rate falls matters far more than how, and a network of one hidden
+# layer hardly needs a warm-up. The deeper one in the widget does: choose *no warm-up*, and compare its curve A, which
+# begins at the full rate of 0.1, with B, which takes twenty steps to get there.
 
 # %% [markdown]
 # ## In PyTorch
 #
 # `torch.optim.lr_scheduler` has all of the kinds above, with the same arguments and, to rounding, the same numbers, and
 # a few more: `PolynomialLR`, `CyclicLR`, `ConstantLR`, `MultiplicativeLR`, and `ChainedScheduler`, which steps several
-# at once. Its `step(epoch)` is deprecated for most kinds and not offered here, except where it is useful:
-# `CosineAnnealingWarmRestarts` takes fractions of an epoch in both.
+# at once. Its `step(epoch)`, which goes to a step of your choice, is deprecated and not offered here, except where it
+# is useful: `CosineAnnealingWarmRestarts` takes fractions of an epoch in both.
 #
 # Where this chapter goes its own way: zero-length phases of `OneCycleLR` have a value instead of an error, resuming
 # `CosineAnnealingWarmRestarts` by `last_epoch` finds the right cycle also after several of unequal length, and

@@ -70,8 +70,11 @@ class schedulers_step_decay:
 
         def times_the_number(step, lr, step_size, gamma=0.1):
             """The rate was multiplied by gamma times the number of stairs: it is gamma to the power of that number."""
-            stairs = step // step_size
-            return lr * gamma * stairs if stairs else lr
+            return lr * gamma * (step // step_size)
+
+        def lr_left_out(step, lr, step_size, gamma=0.1):
+            """lr was not used, so every curve begins at 1: gamma's power is a share of it."""
+            return step_decay(step, 1.0, step_size, gamma)
 
         def gamma_taken_off(step, lr, step_size, gamma=0.1):
             """The rate was multiplied by 1 - gamma: gamma is what is left of it, not what goes."""
@@ -153,6 +156,11 @@ class schedulers_cosine:
             """The curve leads up: it is 1 + cos and not 1 - cos that begins at the top."""
             refuse(total)
             return wave(1 - min(step / total, 1.0), lr, lr_min)
+
+        def whole_division(step, lr, total, lr_min=0.0):
+            """The share of the way is always 0 or 1: divide by total with `/`, not with `//`."""
+            refuse(total)
+            return wave(min(step // total, 1), lr, lr_min)
 
         def no_total_is_too_small(step, lr, total, lr_min=0.0):
             """A total below 1 was not refused: raise ValueError."""
@@ -237,6 +245,11 @@ class schedulers_warmup:
             if step < warmup or step >= total:
                 return rate
             return cosine(max(step - warmup - 1, 0), lr, total - warmup, lr_min)
+
+        def rises_one_step_more(step, lr, warmup, total, lr_min=0.0):
+            """The rise has one step too many and goes above lr: step `warmup` is the cosine's step 0."""
+            rate = warmup_cosine(step, lr, warmup, total, lr_min)
+            return lr * (step + 1) / warmup if step <= warmup and warmup else rate
 
         def no_warm_up(step, lr, warmup, total, lr_min=0.0):
             """There is no warm-up: the rate begins at lr."""
@@ -539,6 +552,14 @@ class schedulers_scheduler:
             def state_dict(self):
                 return vars(self)
 
+        class itself_without_the_optimizer(LRScheduler):
+            """state_dict() took the optimizer out of the scheduler's own attributes and handed those out: make a new
+            dictionary."""
+
+            def state_dict(self):
+                vars(self).pop("optimizer", None)
+                return vars(self)
+
         class optimizer_lost(LRScheduler):
             """Loading threw away what was not in the saved state, and the optimizer with it: put the saved attributes
             over those that are there."""
@@ -723,6 +744,15 @@ class schedulers_epoch:
             """Gradients of steps before were not forgotten: call zero_grad() before each backward."""
             return epoch(optimizer, scheduler, loss_of, batches, "lburos")
 
+        def zeroed_behind_the_step(optimizer, scheduler, loss_of, batches):
+            """What was in the gradients before the first batch was added to its own: zero_grad() stands in front of
+            backward, not behind the step."""
+            return epoch(optimizer, scheduler, loss_of, batches, "lbourzs")
+
+        def returned_the_other_way_round(optimizer, scheduler, loss_of, batches):
+            """Losses and rates were returned the other way round: the losses come first."""
+            return epoch(optimizer, scheduler, loss_of, batches, "zlburos")[::-1]
+
         def optimizer_never_steps(optimizer, scheduler, loss_of, batches):
             """w is where it was: the optimizer took no step, or zero_grad() came between backward and its step."""
             return epoch(optimizer, scheduler, loss_of, batches, "zlburs")
@@ -854,6 +884,18 @@ class schedulers_plateau:
                 kept["cooldown_counter"] = left
             return falls
 
+        def second_point_left_out(kept, metric, patience=10, cooldown=0, *rest, **settings):
+            """The cooldown was begun, and nothing was done in it: the counter goes down by one in every round, and the
+            bad rounds are forgotten meanwhile."""
+            left, kept["cooldown_counter"] = kept["cooldown_counter"], 0
+            falls = plateau_step(kept, metric, patience, cooldown, *rest, **settings)
+            kept["cooldown_counter"] = cooldown if falls else left
+            return falls
+
+        def kept_in_a_copy(kept, metric, *rest, **settings):
+            """kept is as it was, and the next round begins anew: write best and both counters into it."""
+            return plateau_step(dict(kept), metric, *rest, **settings)
+
         def falls_again_at_once(kept, metric, *rest, **settings):
             """The bad rounds were not forgotten when the rate fell, so it falls again in the next round."""
             bad = kept["num_bad_epochs"]
@@ -873,7 +915,7 @@ class schedulers_plateau:
         def nan_is_good(kept, metric, *rest, **settings):
             """A nan was taken for an improvement. It is not better than anything: ask whether the metric is better, and
             not whether it is no worse."""
-            if math.isnan(metric):
+            if math.isnan(metric) or math.isnan(kept["best"]):
                 kept["best"], kept["num_bad_epochs"] = metric, 0
                 return False
             return plateau_step(kept, metric, *rest, **settings)
@@ -941,6 +983,13 @@ class schedulers_sequence:
         def lengths_added_up(step, milestones):
             """Milestones were taken for lengths, and added up: they are steps of the training."""
             return sequence_position(step, list(itertools.accumulate(milestones)))
+
+        def milestones_used_up(step, milestones):
+            """The list of milestones was changed, and the next call finds others: read it, and take nothing out."""
+            which, own = sequence_position(step, milestones)
+            while milestones and step >= milestones[0]:
+                milestones.pop(0)
+            return which, step if which else own
 
         def schedulers_counted_from_one(step, milestones):
             """The schedulers were counted from 1: the first one is number 0."""
@@ -1164,6 +1213,11 @@ class schedulers_range_test:
         def gradients_pile_up(optimizer, loss_of, batches, lr_min=1e-6, lr_max=1.0, stop=4.0):
             """Gradients of the steps before were not forgotten: call zero_grad() before each backward."""
             return tested(optimizer, loss_of, batches, rising(batches, lr_min, lr_max), stop, zero=False)
+
+        def copy_trained(optimizer, loss_of, batches, lr_min=1e-6, lr_max=1.0, stop=4.0):
+            """A copy was trained, and its parameters are not those that loss_of computes with: train this optimizer,
+            and put back what it changed."""
+            return tested(copy.deepcopy(optimizer), loss_of, batches, rising(batches, lr_min, lr_max), stop)
 
         def loss_after_the_step(optimizer, loss_of, batches, lr_min=1e-6, lr_max=1.0, stop=4.0):
             """The losses were measured after the step: each belongs before its step."""

@@ -222,6 +222,21 @@ class precision_wide:
             """The result was narrowed to float16 whatever was asked for: call narrow, which was handed over."""
             return in_float32(function, arrays, lambda x: x.astype(F16))
 
+        def tuple_left_wide(function, arrays, narrow):
+            """A tuple was returned as it came: narrow each array in it."""
+            found = in_float32(function, arrays, lambda x: x)
+            return found if isinstance(found, tuple) else narrow(found)
+
+        def to_float64(function, arrays, narrow):
+            """float16 was widened to float64: float32 is wide enough, and narrow is handed what comes out."""
+            wide = [a.astype(np.float64) if is_16(a) else a for a in arrays]
+            return each(function(*wide), narrow)
+
+        def as_if_all_were_arrays(function, arrays, narrow):
+            """Every input was widened and the result narrowed, as if each were a float16 array: an input may be None,
+            or of another dtype, and a result may be a tuple."""
+            return narrow(function(*[a.astype(F32) for a in arrays]))
+
         def only_the_first(function, arrays, narrow):
             """Of several results only the first was narrowed: do it for each."""
             found = in_float32(function, arrays, lambda x: x)
@@ -399,6 +414,10 @@ class precision_memory:
             walk(root)
             return found
 
+        def dtypes_as_keys(root):
+            """The keys are dtypes: take their names."""
+            return {np.dtype(name): count for name, count in saved_bytes(root).items()}
+
         def one_total(root):
             """All was counted under float32: count by the storage's dtype."""
             total = sum(saved_bytes(root).values())
@@ -459,10 +478,20 @@ class precision_master:
 
     class mistakes:
         def unscaled_in_16_bits(weight, master, gradient, lr, scale):
-            """The gradient was divided while it was float16, and is rounded to 0 where it is small: widen it first."""
+            """The gradient was divided while it was float16, so it lost digits, and is 0 where it is small: widen it
+            first."""
             with np.errstate(over="ignore"):
-                master -= lr * (gradient / F16(scale)).astype(F32)
+                master -= lr * (gradient / scale)
             weight[...] = master
+
+        def one_factor_in_16_bits(weight, master, gradient, lr, scale):
+            """lr / scale was multiplied with a float16 gradient, and both were rounded to 16 bits: widen it first."""
+            with np.errstate(over="ignore"):
+                master -= lr / scale * gradient
+            weight[...] = master
+
+        def nothing_in_place(weight, master, gradient, lr, scale):
+            """Neither weight nor master has changed: `=` gives a new array a name. Change both in place."""
 
         def not_unscaled(weight, master, gradient, lr, scale):
             """The gradient is still scaled: divide it by the scale."""
@@ -547,6 +576,18 @@ class precision_unscale:
         def only_the_last(gradients, scale):
             """What was found was forgotten at the next gradient: one is enough."""
             return [not np.isfinite(g).all() for g in divided(gradients, scale)][-1]
+
+        def walked_twice(gradients, scale):
+            """The gradients were walked through twice, and from a generator nothing comes the second time: divide and
+            look in one walk."""
+            given = gradients
+            gradients = list(given)
+            found = unscale(gradients, scale)
+            return found if isinstance(given, list) else False
+
+        def opposite(gradients, scale):
+            """The answer is whether all are finite: it is to be True where one is not."""
+            return not unscale(gradients, scale)
 
         def multiplied(gradients, scale):
             """The gradients were multiplied by the scale: divide."""
@@ -635,6 +676,14 @@ class precision_scale:
             """The scale grew to a number that float32 does not have: there it stays as it is."""
             new, count = next_scale(scale, good_steps, found_inf, growth_factor, backoff_factor, growth_interval)
             return (scale * growth_factor if not found_inf and count == 0 else new), count
+
+        def held_at_the_largest(
+            scale, good_steps, found_inf, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000
+        ):
+            """Where the scale would grow to inf it became the largest number: there it stays as it is."""
+            new, count = next_scale(scale, good_steps, found_inf, growth_factor, backoff_factor, growth_interval)
+            grown = min(scale * growth_factor, float(np.finfo(F32).max))
+            return (grown if not found_inf and count == 0 else new), count
 
         def never_grows(scale, good_steps, found_inf, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000):
             """The scale never grew: after growth_interval good steps it is multiplied by growth_factor."""
@@ -772,6 +821,28 @@ class precision_scaler:
                 self.found_inf.update(found)
                 self.stepped.update(stepped)
 
+        class StepsNotForgotten(Scaler):
+            """update forgot what was found, and not who has stepped: it forgets both."""
+
+            def update(self):
+                stepped = set(self.stepped)
+                super().update()
+                self.stepped.update(stepped)
+
+        class NeverRefusesUnscale(Scaler):
+            """unscale_ is done however often it is called, and after step too: raise RuntimeError."""
+
+            def unscale_(self, optimizer):
+                self.found_inf[id(optimizer)] = unscale(gradients_of(optimizer), self.current)
+
+        class FactorsLeftOut(Scaler):
+            """next_scale was called without growth_factor, backoff_factor and growth_interval, and took its own: hand
+            over the scaler's."""
+
+            def update(self):
+                self.growth_factor, self.backoff_factor, self.growth_interval = 2.0, 0.5, 2000
+                super().update()
+
         class ScaleNeverMoves(Scaler):
             """The scale stayed as it was: update takes it from next_scale."""
 
@@ -900,6 +971,12 @@ class precision_step:
         def never_zeroed(loss_of, optimizer, scaler, parameters, max_norm, scheduler):
             """Old gradients were added to the new ones: zero_grad comes first."""
             return one_step(loss_of, optimizer, scaler, parameters, max_norm, scheduler, zero=False)
+
+        def zeroed_at_the_end(loss_of, optimizer, scaler, parameters, max_norm, scheduler):
+            """Gradients that were left over went into the first step: zero_grad comes first, not last."""
+            found = one_step(loss_of, optimizer, scaler, parameters, max_norm, scheduler, zero=False)
+            optimizer.zero_grad()
+            return found
 
         def optimizer_stepped(loss_of, optimizer, scaler, parameters, max_norm, scheduler):
             """The optimizer's own step was called, which moves at an overflow too: call the scaler's."""

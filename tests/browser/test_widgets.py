@@ -125,7 +125,7 @@ def test_a_curve_is_changed_kept_and_its_code_read_by_keyboard_alone(lab: Lab) -
     for _ in range(4):
         keys.press("ArrowRight")
     code = output.get_by_label("Code", exact=True)
-    expect(code).to_have_value(re.compile(r"AdamW\(model\.parameters\(\), lr=0\.2\)"))
+    expect(code).to_have_value(re.compile(r"Adam\(model\.parameters\(\), lr=0\.2\)"))
     expect(output.get_by_role("img")).to_have_accessible_name(
         re.compile(r"A, StepLR: rate 0\.06, .* B, StepLR: rate 0\.015")
     )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 
 import gradwright
+from autograder.checks import find, judge
 from gradwright import optim
 from gradwright.optim import lr_scheduler
 
@@ -168,3 +171,39 @@ def test_resumed_by_last_epoch_the_restarts_find_their_cycle():
 def test_what_is_refused_is_named(call, error, said):
     with pytest.raises(error, match=said):
         call(optimizer_of())
+
+
+# What the checks say
+
+
+def told(name, target):
+    return judge(find(f"schedulers-{name}"), target, gradwright).text()
+
+
+@pytest.mark.parametrize("name", ["step-decay", "cosine", "warmup", "anneal", "epoch", "plateau", "sequence"])
+def test_an_answer_that_returns_nothing_is_told_so(name):
+    assert "returns None" in told(name, lambda *arguments, **settings: None)
+
+
+def test_a_forgotten_attribute_is_not_taken_for_a_wrong_way_of_loading():
+    class Forgetful(lr_scheduler.LRScheduler):
+        def set_rates(self, rates):
+            for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
+                group["lr"] = rate
+
+    said = told("scheduler", Forgetful)
+    assert "no attribute '_last_lr'" in said
+    assert "Loading" not in said
+
+
+def test_the_range_test_leaves_buffers_to_who_has_the_model():
+    model = gradwright.nn.Sequential(gradwright.nn.BatchNorm1d(3), gradwright.nn.Linear(3, 1))
+    optimizer = optim.SGD(model.parameters(), lr=0.1)
+    before = copy.deepcopy(model.state_dict())
+    batches = [gradwright.tensor(np.random.default_rng(n).standard_normal((4, 3))).float() for n in range(3)]
+    lr_scheduler.lr_range_test(optimizer, lambda x: (model(x) ** 2).mean() + 1, batches, 1e-3, 1e-2)
+    after = model.state_dict()
+    moved = {name for name in before if not np.array_equal(before[name].numpy(), after[name].numpy())}
+    assert moved == {"0.running_mean", "0.running_var", "0.num_batches_tracked"}
+    model.load_state_dict(before)
+    assert all(np.array_equal(before[name].numpy(), now.numpy()) for name, now in model.state_dict().items())

@@ -97,7 +97,9 @@ def test_gradients_that_are_0_or_not_finite_are_left_out() -> None:
     shown = scene(own=own)
     assert (shown.scaled.tolist(), shown.lost) == ([1.0, 1e-9], 0.5)
     nothing = number_line.static(np.zeros(3))
-    assert "0 % become 0, 0 % lose digits, 0 % become inf" in nothing.alt
+    assert nothing.alt.endswith("none of them lies on the line. Not counted: of 3, 3 are 0 already.")
+    assert "Not counted: of 5, 1 is nan, 1 is inf, 1 is 0 already." in number_line.static(own).alt
+    assert "Not counted" not in number_line.static(np.ones(2)).alt + number_line.static().alt
 
 
 @pytest.mark.parametrize(
@@ -108,6 +110,7 @@ def test_gradients_that_are_0_or_not_finite_are_left_out() -> None:
         (([],), "There is no number among these gradients"),
         ((np.ones(2), [1.0, 0.0]), "The scales of a run are positive numbers"),
         ((np.ones(2), []), "The scales of a run are positive numbers"),
+        ((np.ones(2), [None]), "The scales of a run are positive numbers"),
     ],
 )
 def test_what_is_no_gradient_is_one_sentence(arguments: tuple, sentence: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 
 import numpy as np
@@ -65,7 +66,7 @@ def made_by(code):
     model = nn.Linear(2, 2)
     for p in model.parameters():
         p.grad = gradwright.zeros(*p.shape)
-    space = {"AdamW": optim.AdamW, "model": model, **names}
+    space = {"Adam": optim.Adam, "model": model, **names}
     exec(code, space)
     return space["optimizer"], space["scheduler"]
 
@@ -200,7 +201,7 @@ def test_a_function_of_ones_own_drops_in():
 
 
 def broken(step):
-    return 0.1 / (step - 3)
+    return 0.1 / (3 - step)
 
 
 @pytest.mark.parametrize(
@@ -283,6 +284,29 @@ def test_the_code_stands_beside_the_picture_and_in_the_still_one():
 def test_a_widget_without_code_has_no_field_for_it():
     panel = gradwright.widgets.stride_explorer().panel
     assert panel.code.layout.display == "none"
+
+
+@pytest.mark.parametrize(
+    ("value", "sentence"),
+    [
+        (None, "At step 0, your_function returned None: a rate is a number."),
+        (-0.05, "At step 0, your_function returned -0.05: a rate is finite, and 0 or more."),
+        (float("nan"), "At step 0, your_function returned nan: a rate is finite, and 0 or more."),
+    ],
+)
+def test_what_is_no_rate_is_one_sentence(value, sentence):
+    with pytest.raises(BadInput, match=re.escape(sentence)):
+        learning_rate_curves.static(lambda step: value)
+
+
+def test_one_cycle_shows_the_training_that_its_code_makes():
+    """The small network keeps its betas, so the code does not cycle them."""
+    optimizer, scheduler = made_by(learning_rate_curves.static(preset="one cycle").code)
+    for _ in range(3):
+        optimizer.step()
+        scheduler.step()
+    assert optimizer.param_groups[0]["betas"] == (rehearsal.FADING, rehearsal.FADING_SQUARES)
+    assert optimizer.param_groups[0]["weight_decay"] == 0
 
 
 def test_the_formulas_of_the_answers_are_not_in_the_widget():

@@ -254,7 +254,10 @@ def probe_step(target, arrays, framework):
             return ((x @ w - y) ** 2).mean()
 
         with np.errstate(all="ignore"):  # an overflow is part of the case
-            loss, moved = target(loss_of, optimizer, scaler, [w], float(arrays["max_norm"]), schedule)
+            returned = target(loss_of, optimizer, scaler, [w], float(arrays["max_norm"]), schedule)
+        if returned is None:
+            return {"losses": None}
+        loss, moved = returned
         taken.append(moved)
         seen.append([float(loss), *w.detach().array.tolist(), optimizer.steps, schedule.taken, scaler.current])
     if not all(isinstance(moved, bool | np.bool_) for moved in taken):

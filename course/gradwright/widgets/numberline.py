@@ -92,9 +92,13 @@ def numbers_of(thing: Any) -> np.ndarray:
 
 
 def checked_scales(scales: Iterable[float]) -> list[float]:
-    found = [float(scale) for scale in scales]
+    said = "The scales of a run are positive numbers, one for each step: take get_scale() after update()."
+    try:
+        found = [float(scale) for scale in scales]
+    except (TypeError, ValueError) as error:
+        raise BadInput(said) from error
     if not found or not all(0 < scale < float("inf") for scale in found):
-        raise BadInput("The scales of a run are positive numbers, one for each step: take get_scale() after update().")
+        raise BadInput(said)
     return found
 
 
@@ -121,11 +125,24 @@ class Scene:
         return min(self.asked, self.steps - 1)
 
     @cached_property
+    def gradients(self) -> np.ndarray:
+        return self.run[self.step] if self.own is None else self.own
+
+    @cached_property
     def scaled(self) -> np.ndarray:
         """The sizes of this step's gradients, times the scale; a gradient that is 0 has nothing to lose."""
-        gradients = self.run[self.step] if self.own is None else self.own
-        sizes = np.abs(gradients[np.isfinite(gradients) & (gradients != 0)])
-        return sizes * 2.0**self.power
+        sizes = np.abs(self.gradients[np.isfinite(self.gradients) & (self.gradients != 0)])
+        with np.errstate(over="ignore"):
+            return sizes * 2.0**self.power
+
+    @property
+    def left_out(self) -> str:
+        """What is not on the line, of gradients of one's own: no scale helps what is nan, inf or 0 already."""
+        if self.own is None:
+            return ""
+        counts = (np.isnan(self.own).sum(), "nan"), (np.isinf(self.own).sum(), "inf"), ((self.own == 0).sum(), "0")
+        parts = [f"{count:,} {'is' if count == 1 else 'are'} {what}" for count, what in counts if count]
+        return f" Not counted: of {self.own.size:,}, {', '.join(parts)} already." if parts else ""
 
     def share(self, there: np.ndarray) -> float:
         return float(there.mean()) if there.size else 0.0
@@ -178,6 +195,8 @@ class Scene:
 
     @property
     def told(self) -> str:
+        if not self.scaled.size:
+            return "none of them lies on the line"
         return f"{percent(self.lost)} become 0, {percent(self.coarse)} lose digits, {percent(self.infinite)} become inf"
 
 
@@ -203,8 +222,9 @@ def draw(scene: Scene) -> Drawing:
     drawing = Drawing()
     drawing.steps = scene.steps
     whose = "Your gradients" if scene.own is not None else f"Gradients of step {scene.step}, loss times {scene.weight}"
-    drawing.alt = f"{whose}, under a loss scale of {two_to(scene.power)}, on the number line of float16: {scene.told}. "
-    drawing.alt += "In bfloat16 none of them does. " if not scene.beyond_bfloat16 else ""
+    drawing.alt = f"{whose}, under a loss scale of {two_to(scene.power)}, on the number line of float16: {scene.told}."
+    drawing.alt += f"{scene.left_out} "
+    drawing.alt += "In bfloat16 none of them does. " if scene.scaled.size and not scene.beyond_bfloat16 else ""
     if scene.has_run:
         begin, now = two_to(scene.scales[0]), two_to(scene.scales[scene.step])
         drawing.alt += f"Over the run the scale goes from {begin} to {now} at step {scene.step}, "
@@ -212,8 +232,8 @@ def draw(scene: Scene) -> Drawing:
         drawing.alt += f"with {skipped} step{'' if skipped == 1 else 's'} skipped so far."
     drawing.alt = drawing.alt.rstrip()
     drawing.words(0, 16, f"{whose}, scaled by {two_to(scene.power)}", bold=True)
-    trouble = scene.lost > 0.01 or scene.infinite > 0
-    drawing.words(0, 38, f"float16: {scene.told}.", "warn" if trouble else "strong")
+    trouble = scene.lost > 0.01 or scene.infinite > 0 or not np.isfinite(scene.gradients).all()
+    drawing.words(0, 38, f"float16: {scene.told}.{scene.left_out}", "warn" if trouble else "strong")
     draw_bars(drawing, scene)
     draw_ranges(drawing)
     if scene.has_run:

@@ -161,11 +161,22 @@ def curve_of_own(function: Callable[[int], float], steps: int) -> Curve:
     rates = []
     for step in range(steps):
         try:
-            rates.append(float(function(step)))
+            found = function(step)
         except Exception as error:  # whatever a reader's code raises is said, and the last picture stays
             raise BadInput(f"At step {step}, {name} raised {type(error).__name__}: {error}.") from error
-    code = f"optimizer = AdamW(model.parameters(), lr=1.0)\nscheduler = LambdaLR(optimizer, {name})"
+        rates.append(checked_rate(found, f"At step {step}, {name} returned {found!r}"))
+    code = f"optimizer = Adam(model.parameters(), lr=1.0)\nscheduler = LambdaLR(optimizer, {name})"
     return Curve(name, tuple(rates), (), "", code)
+
+
+def checked_rate(found: object, what: str) -> float:
+    try:
+        rate = float(found)
+    except (TypeError, ValueError) as error:
+        raise BadInput(f"{what}: a rate is a number.") from error
+    if not 0 <= rate < math.inf:
+        raise BadInput(f"{what}: a rate is finite, and 0 or more.")
+    return rate
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from .rehearsal import losses_under
 
 __all__ = ["KINDS", "ROUND", "Kind", "Mark", "finite", "read_calls", "read_milestones", "written_call", "written_code"]
 
-OPTIMIZER = "optimizer = AdamW(model.parameters(), lr={lr})"
+OPTIMIZER = "optimizer = Adam(model.parameters(), lr={lr})"
 # Steps between two looks of the plateau scheduler, and by how much a loss must be better.
 ROUND, MARGIN = 5, 1e-4
 
@@ -165,7 +165,7 @@ KINDS: dict[str, Kind] = {
     "warmup_cosine": Kind(
         ("warmup", "total", "lr_min"),
         risen,
-        "optimizer = AdamW(model.parameters(), lr=1.0)\n"
+        "optimizer = Adam(model.parameters(), lr=1.0)\n"
         "scheduler = LambdaLR(optimizer, lambda step: warmup_cosine(step, {lr}, {warmup}, {total}, {lr_min}))",
         warm_marks,
     ),
@@ -200,7 +200,8 @@ KINDS: dict[str, Kind] = {
         cycle,
         "OneCycleLR(optimizer, max_lr={lr}, total_steps={total_steps}, pct_start={pct_start},\n"
         "                       div_factor={div_factor}, final_div_factor={final_div_factor}, "
-        "anneal_strategy={anneal_strategy!r},\n                       three_phase={three_phase})",
+        "anneal_strategy={anneal_strategy!r},\n                       three_phase={three_phase}, "
+        "cycle_momentum=False)",
         cycle_marks,
     ),
     "ReduceLROnPlateau": Kind(
