@@ -103,7 +103,7 @@ HONEST: dict[str, Honest] = {
 @pytest.mark.parametrize("name", HONEST)
 def test_honest_work_never_loses(name: str, solution: Notebook, released: Notebook) -> None:
     judged = judge(job_of(HONEST[name](solution), released))
-    assert judged.points == FULL, judged.notebook
+    assert judged.points == FULL, [verdict(judged, check) for check in FULL]
     assert judged.rulings == {"start-dot-loop": "right", "start-dot": "right"}
 
 
