@@ -2829,7 +2829,8 @@ jacobian_view()
 # Softmax is one operation here, as in every framework, and not an exp, a sum and a division. That saves two arrays, and
 # it is what makes the largest element's trick possible: subtracting the maximum changes nothing, since it cancels, and
 # keeps `exp` from overflowing. The trick is not free, since each row's largest has to be found. So `softmax` below asks
-# first whether it is needed: where all numbers lie between -40 and 40, as scores mostly do, nothing overflows.
+# large arrays first whether they need it: where all numbers lie between -40 and 40, as scores mostly do, nothing
+# overflows.
 
 
 # %% given="softmax"
@@ -2848,10 +2849,11 @@ def softmax(t: plain.Tensor, dim: int) -> plain.Tensor:
 
 
 def is_small(x: np.ndarray) -> bool:
-    """Whether exp(x), and any sum of it, is sure to keep all its digits. In float16 there is no room for sums."""
-    if x.dtype.itemsize < 4:
+    """Whether exp(x), and any sum of it, is sure to keep all its digits. Of few numbers it does not pay to ask, and
+    float16 has no room for sums."""
+    if x.size < 1000 or x.dtype == plain.float16:
         return False
-    return bool(np.maximum.reduce(x, None, initial=0) < 40 and np.minimum.reduce(x, None, initial=0) > -40)
+    return bool(np.maximum.reduce(x, None) < 40 and np.minimum.reduce(x, None) > -40)
 
 
 def log_softmax(t: plain.Tensor, dim: int) -> plain.Tensor:

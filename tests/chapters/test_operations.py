@@ -104,7 +104,9 @@ def test_softmax_of_small_numbers_agrees_with_that_of_large_ones(dtype):
 def test_softmax_at_the_ends_of_the_number_line(dtype):
     cases = {(nan, 0): [nan, nan], (inf, 0): [nan, nan], (-inf, 0): [0, 1], (0, 5000): [0, 1], (-300, -300): [0.5, 0.5]}
     for x, shares in {**cases, (0,): [1], (): []}.items():
-        np.testing.assert_array_equal(tensor(np.array(x, dtype)).softmax(0).numpy(), shares)
+        column, columns = np.array(x, dtype), np.repeat(np.array([x], dtype).T, 1000, 1)
+        np.testing.assert_array_equal(tensor(column).softmax(0).numpy(), shares)
+        np.testing.assert_array_equal(tensor(columns).softmax(0).numpy().T, [shares] * 1000)
     assert tensor(np.array(3, dtype)).softmax(0).item() == 1
 
 
