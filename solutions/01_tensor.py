@@ -404,7 +404,7 @@ class Views:
         return self.apply(permute, self, dims=unpack(dims))
 
     def transpose(self, dim0: int, dim1: int) -> Self:
-        dims = list(range(self.ndim))
+        dims = list(range(len(self.shape)))
         i, j = axis_of(dim0, len(dims)), axis_of(dim1, len(dims))
         dims[i : i + 1], dims[j : j + 1] = (
             dims[j : j + 1],
@@ -432,10 +432,10 @@ class Views:
         return self.apply(copy, self)
 
     def view(self, *shape: int) -> Self:
-        return self.apply(view, self, shape=fill_in(unpack(shape), self))
+        return self.apply(view, self, shape=remember(fill_in, unpack(shape), self.shape))
 
     def reshape(self, *shape: int) -> Self:
-        shape = fill_in(unpack(shape), self)
+        shape = remember(fill_in, unpack(shape), self.shape)
         if remember(view_strides, self.shape, self.strides, shape) is None:
             self = self.apply(copy, self)
         return self.apply(view, self, shape=shape)
@@ -501,19 +501,19 @@ def dims_of(dim: int | tuple[int, ...] | None, ndim: int) -> tuple[int, ...]:
     return tuple(dims if dims and ndim else range(ndim))
 
 
-def fill_in(shape: tuple[int, ...], t: Strided) -> tuple[int, ...]:
-    """`shape` with its -1 replaced by what the number of elements of t leaves for it."""
-    known = prod(shape)
-    if known == t.numel() and (not shape or min(shape) >= 0):
+def fill_in(shape: tuple[int, ...], old: tuple[int, ...]) -> tuple[int, ...]:
+    """`shape` with its -1 replaced by what the number of elements of a tensor of shape `old` leaves for it."""
+    known, count = prod(shape), prod(old)
+    if known == count and (not shape or min(shape) >= 0):
         return shape
     if -1 not in shape:
         if min(shape, default=0) < 0:
             raise ValueError(f"a size is 0 or more, or -1 once for whatever is left: {shape} has another one")
-        raise ValueError(f"shape {t.shape} has {t.numel()} elements and {shape} has {known}")
+        raise ValueError(f"shape {old} has {count} elements and {shape} has {known}")
     known = -known
-    if shape.count(-1) > 1 or min(shape) < -1 or known <= 0 or t.numel() % known:
-        raise ValueError(f"shape {t.shape} has {t.numel()} elements: that does not settle the -1 in {shape}")
-    return tuple([t.numel() // known if n == -1 else n for n in shape])
+    if shape.count(-1) > 1 or min(shape) < -1 or known <= 0 or count % known:
+        raise ValueError(f"shape {old} has {count} elements: that does not settle the -1 in {shape}")
+    return tuple([count // known if n == -1 else n for n in shape])
 
 
 # %% [markdown]
@@ -1004,11 +1004,13 @@ def permute(t: Tensor, dims: tuple[int, ...]) -> Tensor:
     PyTorch: Tensor.permute
     """
     ### BEGIN SOLUTION
-    shape, strides, n = t.shape, t.strides, len(t.shape)
-    axes = [dim + n if dim < 0 else dim for dim in dims]
-    if sorted(axes) != list(range(n)):
-        raise ValueError(f"dims {tuple(dims)} do not name each of the {n} axes of shape {shape} once")
-    return t.see([shape[axis] for axis in axes], [strides[axis] for axis in axes], t.offset)
+    n, shape, strides = len(t.shape), [], []
+    if sorted([dim + n if dim < 0 else dim for dim in dims]) != list(range(n)):
+        raise ValueError(f"dims {tuple(dims)} do not name each of the {n} axes of shape {t.shape} once")
+    for dim in dims:
+        shape.append(t.shape[dim])
+        strides.append(t.strides[dim])
+    return t.see(shape, strides, t.offset)
     ### END SOLUTION
 
 

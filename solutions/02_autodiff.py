@@ -943,11 +943,9 @@ def count_arrivals(root: Any) -> dict[Any, int]:
     arrivals, unseen = {root: 0}, [root]
     while unseen:
         for target in unseen.pop().targets:
-            if target is None:
-                continue
             if target in arrivals:
                 arrivals[target] += 1
-            else:
+            elif target is not None:
                 arrivals[target] = 1
                 unseen.append(target)
     return arrivals
@@ -1086,8 +1084,10 @@ def fit(operation: Operation, g: Any, shape: tuple[int, ...], dtype: np.dtype) -
     fitted = unbroadcast(g, shape) if g.shape != shape and g.ndim >= len(shape) else g
     if fitted.shape != shape:
         raise RuntimeError(f"{operation}: backward gave a gradient of shape {g.shape} to an input of shape {shape}")
+    if fitted.dtype is dtype:
+        return fitted
     with np.errstate(over="ignore"):
-        return fitted if fitted.dtype is dtype else fitted.astype(dtype)
+        return fitted.astype(dtype)
 
 
 # %% given="backward"

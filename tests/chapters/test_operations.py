@@ -90,6 +90,26 @@ def test_logsumexp_and_softmax_do_not_overflow():
     assert leaf(1000, 0).softmax(0).tolist() == [1, 0]
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_softmax_of_small_numbers_agrees_with_that_of_large_ones(dtype):
+    """Small numbers go the short way, and moved by 100 the long one, which gives the same shares."""
+    x = np.array([[-39.9, 39.9, 0], [-39.9, -39.9, -39.9], [11, 11, 11]], dtype)
+    x = np.concatenate([np.round(x), np.zeros((3, 1000), dtype)], 1)
+    short, long = tensor(x).softmax(1).numpy(), tensor(x + dtype(100)).softmax(1).numpy()
+    np.testing.assert_allclose(short, long, rtol=8 * np.finfo(dtype).eps, atol=np.finfo(dtype).tiny)
+    assert np.isfinite(short).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_softmax_at_the_ends_of_the_number_line(dtype):
+    cases = {(nan, 0): [nan, nan], (inf, 0): [nan, nan], (-inf, 0): [0, 1], (0, 5000): [0, 1], (-300, -300): [0.5, 0.5]}
+    for x, shares in {**cases, (0,): [1], (): []}.items():
+        column, columns = np.array(x, dtype), np.repeat(np.array([x], dtype).T, 1000, 1)
+        np.testing.assert_array_equal(tensor(column).softmax(0).numpy(), shares)
+        np.testing.assert_array_equal(tensor(columns).softmax(0).numpy().T, [shares] * 1000)
+    assert tensor(np.array(3, dtype)).softmax(0).item() == 1
+
+
 def test_softmax_gradients_of_a_row_add_up_to_zero():
     x = rand(3, 5, dtype=np.float64).requires_grad_()
     (x.softmax(1) * arange(5)).sum().backward()
