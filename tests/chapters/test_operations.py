@@ -91,16 +91,6 @@ def test_logsumexp_and_softmax_do_not_overflow():
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-def test_softmax_of_small_numbers_agrees_with_that_of_large_ones(dtype):
-    """Small numbers go the short way, and moved by 100 the long one, which gives the same shares."""
-    x = np.array([[-39.9, 39.9, 0], [-39.9, -39.9, -39.9], [11, 11, 11]], dtype)
-    x = np.concatenate([np.round(x), np.zeros((3, 1000), dtype)], 1)
-    short, long = tensor(x).softmax(1).numpy(), tensor(x + dtype(100)).softmax(1).numpy()
-    np.testing.assert_allclose(short, long, rtol=8 * np.finfo(dtype).eps, atol=np.finfo(dtype).tiny)
-    assert np.isfinite(short).all()
-
-
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_softmax_at_the_ends_of_the_number_line(dtype):
     cases = {(nan, 0): [nan, nan], (inf, 0): [nan, nan], (-inf, 0): [0, 1], (0, 5000): [0, 1], (-300, -300): [0.5, 0.5]}
     for x, shares in {**cases, (0,): [1], (): []}.items():
