@@ -8,12 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from autograder.build.sample import filled_in, solved
 from autograder.checks.exercise import find
 from autograder.checks.judge import compared
 from autograder.checks.run import Outcome
 from autograder.checks.stored import identical
+from autograder.course import ROOT, chapter
 from autograder.grade.hidden import hidden_reference, points_of, shown_reference
-from autograder.grade.judge import warm_sandbox
+from autograder.grade.job import Job
+from autograder.grade.judge import judge, warm_sandbox
+from autograder.grade.restore import restore
 
 from .conftest import SECRET, Submit, descendants, everything
 from .hostile import ESCAPES, FORGED, HOSTILE, attack
@@ -103,19 +107,32 @@ def test_hidden_inputs_are_told_to_nobody(submit: Submit) -> None:
         assert not [number for number in numbers if number in said], line
 
 
-def test_the_course_s_answer_does_not_come_out_of_a_run_on_top_of_it(submit: Submit, answers: dict) -> None:
-    thief = """def dot(a, b):
+def test_the_course_s_answer_does_not_come_out_of_a_run_on_top_of_it(walled: None) -> None:
+    """In chapter 01 matmul builds on the strides, which are wrong here: it is tried on top of the course's own."""
+    first = chapter("01")
+    answers = solved(first)
+    thief = """def matmul(a, b):
     import inspect
-    names = dot_loop.__code__.co_varnames + dot_loop.__code__.co_names
-    print('STOLEN', names, inspect.getsource(dot_loop))
+    names = row_major_strides.__code__.co_varnames + row_major_strides.__code__.co_names
+    print('STOLEN', names, inspect.getsource(row_major_strides))
     open('/private/stolen', 'w').write(str(names))
     raise ValueError('STOLEN' + str(names))"""
-    wrong = "def dot_loop(mine, too):\n    return mine.sum()"
-    said = everything(submit({"start-dot-loop": wrong, "start-dot": thief}))
+    wrong = "def row_major_strides(mine):\n    return 0"
+    released = json.loads((ROOT / "course" / first.place).read_text(encoding="utf-8"))
+    for cell in released["cells"]:
+        cell["source"] = "".join(cell["source"])
+    notebook = filled_in(released, answers | {"tensor-strides": wrong, "tensor-matmul": thief})
+    try:
+        job = Job("one", first.number, first.folder, restore(notebook["cells"], released), SECRET, True)
+        judged = judge(job)
+    finally:
+        warm_sandbox(first.number, True).stop()
+    said = everything(judged)
     assert "STOLEN" in said  # from the runs on its own code, with the inputs that come with the notebook
-    local = [line.strip() for line in answers["start-dot-loop"].splitlines() if line.strip().startswith("total")]
-    assert local
-    assert not any(line in said for line in local)
+    assert judged.points["tensor-matmul-check"] == 0
+    own = [line.strip() for line in answers["tensor-strides"].splitlines() if "step" in line]
+    assert own
+    assert not any(line in said for line in own)
 
 
 def test_a_table_of_the_values_in_the_notebook_is_no_answer(submit: Submit) -> None:
