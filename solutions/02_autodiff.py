@@ -305,6 +305,10 @@ class Multiply(Operation, of=plain.multiply):
 #
 # Suppose only `a.requires_grad` is true. Which of the two arrays will backward read? Which one can be None?
 # </details>
+# <details><summary>'numpy.ndarray' has no attribute 'array', or an array and a tensor do not mix</summary>
+#
+# On which side of `self.save` are you? It takes tensors, and `self.saved` gives arrays, as `grad` is one.
+# </details>
 # <details><summary>I do not know where to begin</summary>
 #
 # Forward is two lines: one that saves, with two conditions in it, and one that returns the product. Backward is two
@@ -484,7 +488,7 @@ check("autodiff-matmul", matmul_gradients)
 # %% [markdown]
 # `MatMul` wraps your function. Where a stack meets a single matrix, as the weight of every linear layer is one, the
 # gradient of that matrix comes out as a stack, and your `unbroadcast` adds it up. (It can be had in one large product
-# instead of many small ones: chapter 03 has you write it so.)
+# instead of many small ones: chapter 03 comes back to that.)
 #
 # `Sum` is given as well, as the mirror image of a broadcast: forward it adds many numbers into one, so backward one
 # gradient is read in many places. Nothing is copied for that; `spread` makes an axis of stride 0.
@@ -720,7 +724,7 @@ class Gradients:
 
     def retain_grad(self) -> None:
         """Keep the gradient of this tensor in .grad, though it is not a leaf."""
-        if not self.is_leaf:
+        if not (self.is_leaf and self.requires_grad):
             self.watch().keeper = weakref.ref(self)  # a strong reference would close a circle
 
     def watch(self) -> "Hooks":
@@ -763,7 +767,7 @@ class Writes:
         return self.write(put, source)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        self[key].copy_(value)
+        plain.index(self, key).requires_grad_(self.requires_grad).copy_(value)  # a view that refuses what self would
 
     __iadd__, __isub__, __imul__ = add_, sub_, mul_
 
@@ -901,7 +905,10 @@ plt.show()
 y = tensor(1.0, requires_grad=True)
 for _ in range(3_000):
     y = y * 1
-backward_by_recursion(y.grad_fn, np.array(1.0), counting([]))
+try:
+    backward_by_recursion(y.grad_fn, np.array(1.0), counting([]))
+except RecursionError as error:
+    print("RecursionError:", error)
 
 # %% [markdown]
 # **Look.** The widget walks back through a row of diamonds in two ways at once. The upper walk is yours. The lower one
@@ -913,7 +920,7 @@ backward_by_recursion(y.grad_fn, np.array(1.0), counting([]))
 visit_counter(preset="three diamonds", visit=12)
 
 # %% [markdown]
-# Thirty additions would take a billion visits, and a residual network has a path for each subset of its blocks. The
+# Thirty additions would take two billion visits, and a residual network has a path for each subset of its blocks. The
 # cure is to **wait**. A gradient that arrives at a node may be passed on at once, or it can be added to the others that
 # are still to come, and be passed on once. Since a sum goes through every formula as its parts would, the result is the
 # same. But a node must not go too early. It has to know how many are still to come.
@@ -1395,7 +1402,7 @@ def is_grad_enabled() -> bool:
 
 
 # %% [markdown]
-# The team from the beginning, in twelve lines. Run it, then find out which of the two losses is dead *without reading
+# The team from the beginning, in ten lines. Run it, then find out which of the two losses is dead *without reading
 # `direction_loss`*: one attribute of each loss is enough.
 
 
@@ -1623,8 +1630,8 @@ axes.set(xlabel="layer", ylabel="size of its gradient")
 plt.show()
 
 # %% [markdown]
-# The gradient shrinks from right to left: the first layer hears a ten-thousandth of what the last one hears. Chapter 04
-# draws this picture for whole models.
+# The gradient shrinks from right to left: the first layer hears less than a ten-thousandth of what the last one hears.
+# Chapter 04 draws this picture for whole models.
 #
 # When it is only the number that you want, `h.retain_grad()` before `backward` keeps the gradient of a tensor in
 # between in its `.grad`, as if it were a leaf.
@@ -1757,7 +1764,8 @@ class Tanh(Operation, of=plain.tanh):
 gradcheck(Tensor.tanh, tensor(np.linspace(-2, 2, 5), requires_grad=True))
 
 # %% [markdown]
-# Mend it and run the cell again: `True` is the answer you want. Then give it `float()` numbers, and see what it says.
+# Mend it and run the cell again: `True` is the answer you want. Then give it
+# `tensor(np.linspace(-2, 2, 5)).float().requires_grad_()`, and see what it says about float32.
 #
 # ## In PyTorch
 #

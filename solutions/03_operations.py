@@ -13,7 +13,7 @@
 # On the way back they were reshaped. A reshape reads elements in the order in which they lie, and after the permute
 # they lay in another order. With four heads and four positions in the test, even the shapes had nothing to say.
 #
-# Chapter 02 built the machine that carries gradients. This chapter fills it with operations, some seventy of them, in
+# Chapter 02 built the machine that carries gradients. This chapter fills it with operations, some sixty of them, in
 # six families. There is one trap in each family, and you will have met it before it meets you. After it you can
 #
 # - derive the gradient of an elementwise operation, and say what happens at its kinks and ties;
@@ -227,6 +227,8 @@ class Products:
 
     def __matmul__(self, other: Any) -> Self:
         """The product over the last axis of self and the last but one of other, or the only one of a vector."""
+        if isinstance(other, np.ndarray):
+            raise TypeError("an array and a tensor do not mix: make it a tensor first, as in tensor(array)")
         if not isinstance(other, plain.Strided):
             return NotImplemented
         if not (self.shape and other.shape):
@@ -334,8 +336,8 @@ class Shapes:
             return self.flatten().repeat_interleave(repeats, 0)
         dim = plain.axis_of(dim, self.ndim)
         if not isinstance(repeats, plain.Strided):
-            if repeats < 0:
-                raise ValueError(f"repeat_interleave by {repeats}: how often is not negative")
+            if not isinstance(repeats, int | np.integer) or repeats < 0:
+                raise ValueError(f"repeat_interleave by {repeats}: how often is a whole number from 0 on")
             t = self if self.ndim else self.reshape(1)
             return self.apply(repeat_interleave, t, repeats=repeats, dim=dim)
         return self.index_select(dim, self.new(np.repeat(np.arange(self.shape[dim]), repeats.array)))
@@ -483,6 +485,8 @@ class History:
 
     @grad.setter
     def grad(self, grad: Self | None) -> None:
+        if grad is not None and not isinstance(grad, plain.Strided):
+            raise TypeError(f"a gradient is a tensor or None, and this is a {type(grad).__name__}")
         if grad is not None and (grad.shape, grad.dtype) != (self.shape, self.dtype):
             raise RuntimeError(
                 f"the gradient of a tensor of shape {self.shape} and dtype {self.dtype} cannot be one of shape "
@@ -507,6 +511,20 @@ class History:
         """Keep the gradient of this tensor in .grad, though it is not a leaf."""
         super().retain_grad()
         self._retains = None if self.is_leaf else self.watch()
+
+    def backward(self, gradient: Any = None, retain_graph: bool = False, create_graph: bool = False) -> None:
+        if gradient is not None and not isinstance(gradient, plain.Strided):
+            raise TypeError(f"backward begins with a tensor, and got a {type(gradient).__name__}: wrap it in tensor()")
+        super().backward(gradient, retain_graph, create_graph)
+
+    def register_hook(self, hook: Callable[[Any], Any]) -> autodiff.RemovableHandle:
+        def careful(grad: Any) -> Any:
+            edited = hook(grad)
+            if edited is not None and not isinstance(edited, plain.Strided):
+                raise TypeError(f"a hook returns a tensor or None, and this one returned a {type(edited).__name__}")
+            return edited
+
+        return super().register_hook(careful)
 
     def detach_(self) -> Self:
         """Cut this tensor off from what it was made of."""
@@ -585,6 +603,8 @@ class InPlace:
         return super().sub_(other if alpha == 1 else other * alpha)
 
     def div_(self, other: Any) -> Self:
+        if self.dtype.kind != "f":
+            raise RuntimeError(f"a tensor of {self.dtype} cannot hold quotients: convert first, as in x.float()")
         return self.write(np.divide, other)
 
     def copy_(self, source: Any) -> Self:
@@ -688,6 +708,7 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     whole = list(tensors)
     if not whole:
         raise ValueError("cat of no tensors has no shape: give it one at least")
+    refuse_others("cat", whole)
     first = next((t for t in whole if t.shape != (0,)), whole[0])
     axis = plain.axis_of(dim, first.ndim)
     nothing = (*first.shape[:axis], 0, *first.shape[axis + 1 :])
@@ -703,10 +724,17 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     tensors = list(tensors)
     if not tensors:
         raise ValueError("stack of no tensors has no shape: give it one at least")
+    refuse_others("stack", tensors)
     for t in tensors:
         if t.shape != tensors[0].shape:
             raise ValueError(f"stack of shapes {tensors[0].shape} and {t.shape}: all must be the same")
     return tensors[0].apply(stack_of, *tensors, dim=plain.axis_of(dim, tensors[0].ndim + 1))
+
+
+def refuse_others(name: str, tensors: Sequence[Any]) -> None:
+    for t in tensors:
+        if not isinstance(t, plain.Strided):
+            raise TypeError(f"{name} is for tensors and got a {type(t).__name__}: make it one first, as in tensor(x)")
 
 
 def einsum(equation: str, *operands: Tensor) -> Tensor:
@@ -1019,6 +1047,9 @@ class Context:
     constant = False
 
     def save_for_backward(self, *tensors: Any) -> None:
+        for t in tensors:
+            if t is not None and not isinstance(t, plain.Strided):
+                raise TypeError(f"save_for_backward is for tensors, not a {type(t).__name__}: put it on ctx")
         self.to_save = tensors
 
     def mark_non_differentiable(self, *tensors: Any) -> None:
@@ -1033,6 +1064,14 @@ class Function:
     """
 
     recipe: ClassVar[Callable]
+
+    @staticmethod
+    def forward(ctx: Context, *inputs: Any) -> Any:
+        raise NotImplementedError("a Function needs a static method forward(ctx, *inputs)")
+
+    @staticmethod
+    def backward(ctx: Context, grad: Any) -> Any:
+        raise NotImplementedError("a Function needs a static method backward(ctx, grad), or no gradient can pass")
 
     def __init_subclass__(cls) -> None:
         def recipe(*inputs: Any) -> Any:
@@ -1081,8 +1120,8 @@ class Custom(Operation):
 
 
 # %% [markdown]
-# Last, three that chapter 02 has in a shorter form. `set_grad_enabled` records or not, by a value; `grad` takes several
-# outputs; and `gradcheck` says which element is wrong.
+# Last, a third switch, and two functions that chapter 02 has in a shorter form. `set_grad_enabled` records or not, by a
+# value; `grad` takes several outputs; and `gradcheck` says which element is wrong.
 
 
 # %% given="switches"
@@ -1124,6 +1163,8 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, **options: bool) -
     for each output; it may be left out for outputs of one element."""
     outputs = autodiff.as_list(outputs)
     begins = [None] * len(outputs) if grad_outputs is None else autodiff.as_list(grad_outputs)
+    if len(begins) != len(outputs):
+        raise ValueError(f"grad got {len(begins)} grad_outputs for {len(outputs)} outputs: give one for each")
     root = Tensor(np.zeros(()))
     root.follow(Root(outputs, begins))
     return autodiff.grad(root, inputs, **options)
@@ -1347,7 +1388,7 @@ class Square(OfInput, of=square):
 
 # %% [markdown]
 # GELU needs the error function, which NumPy does not have. Here it is from a table of Taylor series, one for each
-# sixteenth between -6 and 6; Python's `math.erf` gives the first column.
+# sixteenth between -6 and 6; Python's `math.erf` gives the first row.
 
 # %% given="error-function"
 CENTRES = np.arange(-96, 97) / 16
@@ -1646,9 +1687,8 @@ print("the input made safe before:  ", x.grad)
 # ## Reductions
 #
 # **Idea.** A reduction reads many elements into one number. On its way back, the gradient of that number is read into
-# all of their places, times how much each of them moved it. For `sum` that is 1 and for `mean` $1/n$; both came in
-# chapter
-# 02. The interesting ones are those where an element's share depends on the others.
+# all of their places, times how much each of them moved it. For `sum` that is 1, and for `mean` $1/n$: you have seen
+# `Sum` in chapter 02 and `Mean` above. The interesting ones are those where an element's share depends on the others.
 #
 # **Variance.** With $n$ elements, mean $\mu$ and correction $c$ (1 for a sample, 0 for all there is),
 #
@@ -2439,7 +2479,7 @@ check("operations-repeat-interleave", repeat_interleave_gradient)
 
 # %% [markdown]
 # The rest of the family: joining, repeating as a whole, turning. (`split`, `chunk` and `unbind` are slices, and the
-# gradient of a slice is chapter 02's.)
+# gradient of a slice is that of `Index`, given above.)
 
 
 # %% given="joining"
@@ -2809,8 +2849,8 @@ print(scores.grad)
 # which many remember from the sigmoid and stop at; off the diagonal stands $-p_i p_j$.
 #
 # **Look.** Choose preset *softmax* below and walk through the outputs: each row of the Jacobian is what backward gives
-# when only that output matters. Add up a row, or a column: why is it 0? Then choose *two rows* and see the blocks. Try
-# other operations of this chapter, and predict each pattern before you look.
+# when only that output matters. Add up a row, or a column: why is it 0? Then choose *softmax of two rows* and see the
+# blocks. Try other operations of this chapter, and predict each pattern before you look.
 
 # %% widget="jacobian"
 jacobian_view()

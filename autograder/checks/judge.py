@@ -148,7 +148,8 @@ def seen_directly(failing: Sequence[Result]) -> list[Cause]:
     changed = [r for r in failing if r.outcome.changed]
     if changed:
         names = " and ".join(f"`{name}`" for name in changed[0].outcome.changed)
-        return [cause(f"The input {names} was changed in place: work on a copy, the caller still needs it.", changed)]
+        what = f"The input {names} was" if len(changed[0].outcome.changed) == 1 else f"The inputs {names} were"
+        return [cause(f"{what} changed in place: work on a copy, the caller still needs it.", changed)]
     nothing = [r for r in failing if {"None", NO_RETURN} & set(r.outcome.odd.values())]
     if len(nothing) * 2 > len(failing):
         forgot = any(NO_RETURN in r.outcome.odd.values() for r in nothing)

@@ -177,6 +177,26 @@ class autodiff_multiply:
                 a, b = self.saved
                 return grad * b, grad * a
 
+        class kept_for_the_wrong_one(Multiply):
+            """Each input was kept where its *own* gradient is wanted. It is the other one's that needs it: b is read
+            for the gradient of a."""
+
+            def forward(self, a, b):
+                self.save(a if a.requires_grad else None, b if b.requires_grad else None)
+                return plain.multiply(a, b)
+
+        class kept_elsewhere(Multiply):
+            """The inputs were kept in attributes, where nobody counts or guards them: hand them to `self.save`, and
+            take them from `self.saved`."""
+
+            def forward(self, a, b):
+                self.wanted = a.requires_grad, b.requires_grad
+                self.a, self.b = a.array, b.array
+                return plain.multiply(a, b)
+
+            def backward(self, grad):
+                return grad * self.b if self.wanted[0] else None, grad * self.a if self.wanted[1] else None
+
         class divided(Multiply):
             """The gradient was divided by the other input, and it has to be multiplied by it."""
 
@@ -717,6 +737,13 @@ class autodiff_parts:
             before the next one's loss is computed."""
             total = sum(map(len, parts))
             loss = sum(loss_of(part) * (len(part) / total) for part in parts)
+            loss.backward()
+            return loss.item()
+
+        def one_batch_again(loss_of, parts):
+            """The parts were joined to one batch, and all of it was in memory at once. Call loss_of and backward on
+            each part by itself."""
+            loss = loss_of(np.concatenate(parts))
             loss.backward()
             return loss.item()
 

@@ -224,6 +224,13 @@ class operations_var:
             count = count_of(x, dims)
             return var_gradient(grad, x, dims, correction) * ((count - correction) / (x.size - correction or 1))
 
+        def axes_not_kept(grad, x, dims, correction):
+            """The means have lost the axes `dims`, so they stand beside wrong elements, or beside none: `keepdims`."""
+            count = count_of(x, dims)
+            if count <= correction:
+                return var_gradient(grad, x, dims, correction)
+            return (grad * (2 / (count - correction)) * (x - x.mean(dims))).astype(x.dtype)
+
         def one_mean_for_all(grad, x, dims, correction):
             """One mean was taken over all elements. Each row has a mean of its own: along `dims`, with the axes
             kept."""
@@ -413,6 +420,10 @@ class operations_cumsum:
         def not_turned_back(grad, dim):
             """The sums were taken from the end, and left in that order: turn the result round again."""
             return np.cumsum(np.flip(grad, dim), dim)
+
+        def turned_along_the_first_axis(grad, dim):
+            """The gradient was turned round along the first axis (`[::-1]`), and should be turned along `dim`."""
+            return np.cumsum(grad[::-1], dim)[::-1]
 
         def own_sum_left_out(grad, dim):
             """An element is in its own running sum as well: its own gradient is missing."""

@@ -38,12 +38,17 @@ def test_changes_in_place_are_counted_and_not_recorded():
     x[0] = 7.0
     x.mul_(2).sub_(1)
     assert (x.tolist(), x.storage.version) == ([13, 5], 4)
-    for refused in (lambda: w.add_(1), lambda: (w * 2).mul_(3), lambda: x.copy_(w)):
+    for refused in (lambda: w.add_(1), lambda: (w * 2).mul_(3), lambda: x.copy_(w), lambda: w.__setitem__(0, 5)):
         with pytest.raises(RuntimeError, match="not recorded here: write x = x"):
             refused()
     with no_grad():
         w -= 1
     assert (w.tolist(), w.requires_grad) == ([0, 1], True)
+
+
+def test_data_keeps_no_gradient():
+    with pytest.raises(RuntimeError, match="requires no gradient, so none will pass here"):
+        tensor([1.0]).retain_grad()
 
 
 def test_the_short_tensor_is_the_base_of_the_long_one():

@@ -268,6 +268,13 @@ def test_small_steps_agree(name):
 
 # What is not offered, or does not fit
 
+
+def hooked(hook):
+    x = leaf(1)
+    x.register_hook(hook)
+    x.sum().backward()
+
+
 REFUSED = {
     "norm with p=3 is not offered": lambda: ones(2).norm(3),
     "unexpected keyword argument 'unbiased'": lambda: ones(2).var(unbiased=False),
@@ -299,6 +306,17 @@ REFUSED = {
     "repeat": lambda: ones(2, 2).repeat(2),
     "the norm with p=inf over axis 0": lambda: zeros(0).norm(inf),
     "beside a tensor": lambda: ones(2).maximum([1, 2]),
+    "backward begins with a tensor, and got a float": lambda: leaf(1).sum().backward(1.0),
+    "backward begins with a tensor, and got a ndarray": lambda: leaf(1).sum().backward(np.ones(1)),
+    "a hook returns a tensor or None, and this one returned a float": lambda: hooked(lambda grad: 3.0),
+    "cat is for tensors and got a NoneType": lambda: cat([ones(2), None]),
+    "stack is for tensors and got a int": lambda: stack([1, 2]),
+    "repeat_interleave by 1.5": lambda: ones(2).repeat_interleave(1.5),
+    "an array and a tensor do not mix": lambda: ones(2, 2) @ np.ones((2, 2)),
+    "a gradient is a tensor or None, and this is a ndarray": lambda: setattr(leaf(1), "grad", np.ones(1)),
+    "grad got 1 grad_outputs for 2 outputs": lambda: operations.grad([leaf(1), leaf(2)], leaf(1), [ones(1)]),
+    "needs a static method forward": lambda: type("Empty", (operations.Function,), {}).apply(leaf(1)),
+    "save_for_backward is for tensors, not a float": lambda: operations.Context().save_for_backward(None, 3.0),
 }
 
 

@@ -47,11 +47,15 @@ def tensor_of(framework, array, requires_grad):
 def probe_multiply(target, arrays, framework):
     a, b = (tensor_of(framework, arrays[name], arrays[f"{name} is wanted"]) for name in "ab")
     operation = target()
-    outputs = {"product": operation.forward(a, b).array}
+    product = operation.forward(a, b)
+    if product is None:
+        raise TypeError("forward returned None: give back the product, by `return`")
+    outputs = {"product": product.array}
     outputs["arrays kept"] = np.array(sum(array is not None for array in operation.saved))
     grads = operation.backward(arrays["grad"])
     if not isinstance(grads, tuple) or len(grads) != 2:
-        raise TypeError(f"backward gives a tuple of two gradients, and this is {grads!r:.60}")
+        count = f" of {len(grads)}" if isinstance(grads, tuple | list) else ""
+        raise TypeError(f"backward gives a tuple of two gradients, and this is a {type(grads).__name__}{count}")
     for name, grad in zip("ab", grads, strict=True):
         if arrays[f"{name} is wanted"]:
             outputs[f"gradient of {name}"] = grad

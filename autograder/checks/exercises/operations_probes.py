@@ -28,7 +28,10 @@ def random_shape(rng, axes):
 def probe_sigmoid(target, arrays, framework):
     t = framework.tensor(arrays["x"], requires_grad=True)
     operation = node(target, t)
-    outputs = {"output": operation.forward(t).array}
+    output = operation.forward(t)
+    if output is None:
+        raise TypeError("forward returned None: give back the output, by `return`")
+    outputs = {"output": output.array}
     outputs["arrays kept"] = np.array(sum(array is not None for array in operation.saved))
     return outputs | {"gradient": operation.backward(arrays["grad"])}
 
