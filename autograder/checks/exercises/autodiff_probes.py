@@ -322,9 +322,7 @@ def probe_unpack(target, arrays, framework):
 def inputs_unpack(rng, then, now, nothing=False):
     return {
         "array": rng.uniform(0.5, 1.5, (2, 3)),
-        "version then": np.array(then),
-        "version now": np.array(now),
-        "nothing was saved": np.array(nothing),
+        **{"version then": np.array(then), "version now": np.array(now), "nothing was saved": np.array(nothing)},
     }
 
 
@@ -375,8 +373,8 @@ def probe_projection(target, arrays, framework):
     def vjp(x, u):
         return claim * ((u * np.cos(x @ matrix)) @ matrix.T + 0.2 * u.sum() * x)
 
-    given = [f, vjp, arrays["x"], arrays["u"], arrays["v"]]
-    given += [float(arrays["step"])] if arrays["step"] else []
+    step = [float(arrays["step"])] if arrays["step"] else []
+    given = [f, vjp, arrays["x"], arrays["u"], arrays["v"], *step]
     if arrays["x"].dtype.kind != "f":
         return {"refused with TypeError": raised(TypeError, target, *given)}
     numerical, analytic = target(*given)
@@ -397,5 +395,4 @@ def inputs_projection(rng, n, m, step=0.0, claim=1.0, dtype="float64"):
 
 
 def draw_projection(rng):
-    n, m = rng.integers(1, 5, 2).tolist()
-    return n, m, float(rng.choice([0, 0.2, 0.05])), float(rng.choice([1, 1, 0.5, 2]))
+    return *rng.integers(1, 5, 2).tolist(), float(rng.choice([0, 0.2, 0.05])), float(rng.choice([1, 1, 0.5, 2]))
