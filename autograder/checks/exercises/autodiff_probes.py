@@ -320,10 +320,8 @@ def probe_unpack(target, arrays, framework):
 
 
 def inputs_unpack(rng, then, now, nothing=False):
-    return {
-        "array": rng.uniform(0.5, 1.5, (2, 3)),
-        **{"version then": np.array(then), "version now": np.array(now), "nothing was saved": np.array(nothing)},
-    }
+    numbers = {"version then": then, "version now": now, "nothing was saved": nothing}
+    return {"array": rng.uniform(0.5, 1.5, (2, 3)), **{name: np.array(value) for name, value in numbers.items()}}
 
 
 def draw_unpack(rng):
