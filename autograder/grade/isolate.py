@@ -114,7 +114,7 @@ def isolate() -> None:
     for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
         with open(f"/proc/self/{name}", "w") as file:
             file.write(text)
-    for place in HIDDEN:
+    for place in hidden():
         if os.path.isdir(place):
             call("mount", b"none", place.encode(), b"tmpfs", NOSUID_NODEV_NOEXEC | READ_ONLY, b"size=4k")
     for device in map("/dev/{}".format, DEVICES):
@@ -123,6 +123,13 @@ def isolate() -> None:
     call("mount", b"none", PRIVATE.encode(), b"tmpfs", NOSUID_NODEV_NOEXEC, SPACE.encode())
     os.chdir(PRIVATE)
     drop_rights()
+
+
+def hidden() -> list[str]:
+    """The places that a run does not see, but for one in which Python is installed: what it has not imported yet would
+    be gone. Nothing else of that place is in the sandbox, and it can only be read."""
+    homes = (sys.prefix, sys.base_prefix)
+    return [place for place in HIDDEN if not any(home.startswith(f"{place}/") for home in homes)]
 
 
 def kept_flags(place: str) -> int:
