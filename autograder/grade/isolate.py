@@ -126,10 +126,9 @@ def isolate() -> None:
 
 
 def hidden() -> list[str]:
-    """The places that a run does not see, but for one in which Python is installed: what it has not imported yet would
-    be gone. Nothing else of that place is in the sandbox, and it can only be read."""
-    homes = (sys.prefix, sys.base_prefix)
-    return [place for place in HIDDEN if not any(home.startswith(f"{place}/") for home in homes)]
+    """The places that a run does not see, but for one in which libraries are installed: what it has not imported yet
+    would be gone. Nothing else of that place is in the sandbox, and it can only be read."""
+    return [place for place in HIDDEN if not any(folder.startswith(f"{place}/") for folder in sys.path)]
 
 
 def kept_flags(place: str) -> int:
