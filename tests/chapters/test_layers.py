@@ -21,7 +21,6 @@ from gradwright.chapters.layers import (
     ModuleList,
     Parameter,
     ReLU,
-    Residual,
     Sequential,
     Tanh,
     costs,
@@ -32,11 +31,7 @@ from gradwright.chapters.layers import (
     zeros,
 )
 
-
-def small() -> Sequential:
-    gradwright.manual_seed(3)
-    return Sequential(Linear(3, 4), BatchNorm1d(4), ReLU(), Residual(Linear(4, 4)), Linear(4, 2))
-
+from .layered import small
 
 # Parameters
 

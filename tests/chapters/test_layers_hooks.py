@@ -11,12 +11,10 @@ import pytest
 import gradwright
 from gradwright.chapters import layers
 from gradwright.chapters.layers import (
-    BatchNorm1d,
     GradientFlow,
     Linear,
     Module,
     ReLU,
-    Residual,
     Sequential,
     Tanh,
     costs,
@@ -26,10 +24,7 @@ from gradwright.chapters.layers import (
     tensor,
 )
 
-
-def small() -> Sequential:
-    gradwright.manual_seed(3)
-    return Sequential(Linear(3, 4), BatchNorm1d(4), ReLU(), Residual(Linear(4, 4)), Linear(4, 2))
+from .layered import small
 
 
 def hooks_of(model: Module) -> int:
