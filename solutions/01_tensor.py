@@ -1004,9 +1004,9 @@ def permute(t: Tensor, dims: tuple[int, ...]) -> Tensor:
     PyTorch: Tensor.permute
     """
     ### BEGIN SOLUTION
-    n, shape, strides = len(t.shape), [], []
-    if sorted([dim + n if dim < 0 else dim for dim in dims]) != list(range(n)):
-        raise ValueError(f"dims {tuple(dims)} do not name each of the {n} axes of shape {t.shape} once")
+    axes, shape, strides = [*range(len(t.shape))], [], []
+    if sorted(dims) != axes and sorted([dim + len(axes) if dim < 0 else dim for dim in dims]) != axes:
+        raise ValueError(f"dims {tuple(dims)} do not name each of the {len(axes)} axes of shape {t.shape} once")
     for dim in dims:
         shape.append(t.shape[dim])
         strides.append(t.strides[dim])

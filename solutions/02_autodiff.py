@@ -519,7 +519,10 @@ class Sum(Operation, of=plain.sum_over):
 
 def spread(grad: np.ndarray, shape: tuple[int, ...], dims: tuple[int, ...]) -> np.ndarray:
     """The gradient of a reduction over `dims`, read into every place of `shape`: stride 0, nothing is copied."""
-    return np.broadcast_to(grad.reshape([1 if axis in dims else size for axis, size in enumerate(shape)]), shape)
+    kept = grad.reshape([1 if axis in dims else size for axis, size in enumerate(shape)])
+    if kept.size == 1:
+        return np.ndarray(shape, grad.dtype, kept, strides=(0,) * len(shape))
+    return np.broadcast_to(kept, shape)
 
 
 # %% [markdown]
@@ -629,8 +632,9 @@ def record(function: Callable, inputs: tuple, options: dict, targets: list) -> A
     operation = kind()
     operation.targets = targets
     out = operation.forward(*inputs, **options)
-    if out.dtype.kind == "f":
-        operation.grad_like = out.shape, out.dtype
+    dtype = out.dtype
+    if dtype.kind == "f":
+        operation.grad_like = out.shape, dtype
         out.follow(operation)
     return out
 
@@ -1018,8 +1022,8 @@ def walk(root: Any, grad: np.ndarray, visit: Callable) -> None:
         node = ready.pop()
         for target, g in visit(node, arrived.pop(node)):
             arrived[target] = arrived[target] + g if target in arrived else g
-            waiting[target] -= 1
-            if waiting[target] == 0:
+            waiting[target] = left = waiting[target] - 1
+            if not left:
                 ready.append(target)
     ### END SOLUTION
 
@@ -1066,9 +1070,8 @@ graph_viewer(preset="diamond", step=2)
 
 
 # %% given="visit"
-def send(operation: Operation, results: Any) -> list[tuple]:
+def send(operation: Operation, results: Any, targets: Sequence) -> list[tuple]:
     """The gradients of an operation's inputs, each with the node that it goes to, fitted to what that node takes."""
-    targets = operation.targets
     if type(results) is not tuple:
         results = (results,)
     if len(results) != len(targets):
@@ -1123,13 +1126,16 @@ def run_backward(t: Any, gradient: Any, retain_graph: bool, create_graph: bool, 
             grad = node.hooks.run(grad)
         if wanted is not None and node in wanted:
             wanted[node] = grad
-        if not isinstance(node, Operation):
+        targets = node.targets
+        if not targets:  # no operation is recorded without one
+            if isinstance(node, Operation):
+                raise RuntimeError("an earlier backward has freed this graph: give it retain_graph=True to walk twice")
             leaves.append((node, grad))
             return ()
-        pairs = send(node, modes[-1].ask("backward", node, grad) if modes else node.backward(grad))
+        results = modes[-1].ask("backward", node, grad) if modes else node.backward(grad)
         if not retain_graph:
-            node.targets, node.kept, node.backward = (), (), freed
-        return pairs
+            node.targets = node.kept = ()
+        return send(node, results, targets)
 
     walk(t.node, seed(t, gradient), visit)
     if wanted is None:
@@ -1146,10 +1152,6 @@ def keep(leaves: Sequence[tuple[Any, np.ndarray]]) -> None:
 
 
 accumulating = threading.Lock()
-
-
-def freed(grad: np.ndarray) -> None:
-    raise RuntimeError("an earlier backward has freed this graph: give it retain_graph=True to walk twice")
 
 
 def grad(

@@ -883,10 +883,15 @@ class Permute(Operation, of=plain.permute):
         return plain.permute(t, dims)
 
     def backward(self, grad: np.ndarray) -> np.ndarray:
-        back = [0] * grad.ndim
-        for axis, dim in enumerate(self.dims):
-            back[dim] = axis
-        return grad.transpose(back)
+        return grad.transpose(plain.remember(opposite, self.dims))
+
+
+def opposite(dims: tuple[int, ...]) -> list[int]:
+    """The order of axes that undoes `dims`."""
+    back = [0] * len(dims)
+    for axis, dim in enumerate(dims):
+        back[dim] = axis
+    return back
 
 
 class View(Operation, of=plain.view):
@@ -2170,7 +2175,7 @@ print("by hand", share_evenly(np.ones(1), np.array([2.0, 2.0, 1.0]), np.array([2
 # %% given="product"
 def product(a: plain.Tensor, b: plain.Tensor) -> plain.Tensor:
     """The matrix product for any number of axes. A vector is lent an axis of size 1, which it then gives back."""
-    if a.dtype != b.dtype:  # behind the door, where chapter 10 converts
+    if a.dtype is not b.dtype and a.dtype != b.dtype:  # behind the door, where chapter 10 converts
         raise TypeError(f"matmul of {a.dtype} and {b.dtype}: convert one of them first, as in x.to(y.dtype)")
     if len(a.shape) > 1 and len(b.shape) > 1:
         return plain.matmul(a, b)
@@ -2221,6 +2226,8 @@ class Product(Operation, of=product):
             count = plain.prod(left[:-1])
             a = None if a is None else a.reshape(count, left[-1])
             grad = grad.reshape(count, grad.shape[-1])
+        if len(left) > 2 and left[:-2] == right[:-2] and a is not None and b is not None:
+            return np.matmul(grad, b.mT, out=np.empty_like(a)), np.matmul(a.mT, grad, out=np.empty_like(b))
         to_a, to_b = autodiff.matmul_gradients(grad, a, b)
         if len(right) <= 2 < len(left) and to_a is not None:
             to_a = to_a.reshape(left)
