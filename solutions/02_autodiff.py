@@ -618,25 +618,16 @@ NOT_DIFFERENTIABLE = {
 """Functions whose output does not move when the input does, or is no real number. Every other has an Operation."""
 
 
-def record(function: Callable, inputs: tuple, options: dict, targets: list) -> Any:
-    """function(*inputs, **options), with its Operation as the node behind the result."""
+def operation_of(function: Callable) -> type[Operation] | None:
+    """What is recorded for a function; None for one that has no gradient by its nature."""
     kind = OPERATIONS.get(function) or getattr(function, "operation", None)
-    if kind is None:
-        if function in NOT_DIFFERENTIABLE:
-            return function(*inputs, **options)
+    if kind is None and function not in NOT_DIFFERENTIABLE:
         name = function.__name__
         raise NotImplementedError(
             f"{name} has no gradient yet: write class {name.title().replace('_', '')}(Operation, of={name}), "
             f"or call it under no_grad()"
         )
-    operation = kind()
-    operation.targets = targets
-    out = operation.forward(*inputs, **options)
-    dtype = out.dtype
-    if dtype.kind == "f":
-        operation.grad_like = out.shape, dtype
-        out.follow(operation)
-    return out
+    return kind
 
 
 # %% [markdown]
@@ -676,8 +667,15 @@ class Gradients:
                 elif isinstance(x, plain.Strided):
                     x.refuse_other_door(Tensor)
                 targets.append(target)
-            if needed:
-                return record(function, inputs, options, targets)
+            kind = needed and (OPERATIONS.get(function) or operation_of(function))
+            if kind:
+                operation = kind()
+                operation.targets = targets
+                out = operation.forward(*inputs, **options)
+                if out.dtype.kind == "f":
+                    operation.grad_like = out.shape, out.dtype
+                    out.follow(operation)
+                return out
         return function(*inputs, **options)
 
     @property

@@ -227,9 +227,9 @@ class Products:
 
     def __matmul__(self, other: Any) -> Self:
         """The product over the last axis of self and the last but one of other, or the only one of a vector."""
-        if isinstance(other, np.ndarray):
-            raise TypeError("an array and a tensor do not mix: make it a tensor first, as in tensor(array)")
         if not isinstance(other, plain.Strided):
+            if isinstance(other, np.ndarray):
+                raise TypeError("an array and a tensor do not mix: make it a tensor first, as in tensor(array)")
             return NotImplemented
         if not (self.shape and other.shape):
             raise ValueError(f"matmul needs an axis to sum over: shapes {self.shape} and {other.shape}, use * instead")
