@@ -2226,7 +2226,8 @@ class Product(Operation, of=product):
             count = plain.prod(left[:-1])
             a = None if a is None else a.reshape(count, left[-1])
             grad = grad.reshape(count, grad.shape[-1])
-        if len(left) > 2 and left[:-2] == right[:-2] and a is not None and b is not None:
+        if a is not None and b is not None and left[:-2] == right[:-2] and len(left) > 2:
+            # in the memory order of a and b: what the views behind them do on their way back then copies nothing
             return np.matmul(grad, b.mT, out=np.empty_like(a)), np.matmul(a.mT, grad, out=np.empty_like(b))
         to_a, to_b = autodiff.matmul_gradients(grad, a, b)
         if len(right) <= 2 < len(left) and to_a is not None:

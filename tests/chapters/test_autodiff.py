@@ -130,7 +130,7 @@ def test_a_function_without_an_operation_is_named():
     def halved(t):
         return t.new(t.array / 2)
 
-    sentence = r"halved has no gradient yet: write class Halved\(Operation, of=halved\)"
+    sentence = r"halved has no gradient yet: write class Halved\(Operation, of=\.\.\.\)"
     with pytest.raises(NotImplementedError, match=sentence):
         leaf(1).apply(halved, leaf(1))
     with no_grad():
