@@ -474,7 +474,10 @@ def unpack(numbers: tuple) -> tuple[int, ...]:
     """Sizes or axes, written as x.permute(1, 0) or as x.permute((1, 0))."""
     if len(numbers) == 1 and isinstance(numbers[0], (tuple, list)):
         numbers = numbers[0]
-    return tuple(map(as_integer, numbers))
+    for n in numbers:
+        if type(n) is not int:
+            return tuple(map(as_integer, numbers))
+    return tuple(numbers)
 
 
 def axis_of(dim: int, ndim: int) -> int:
