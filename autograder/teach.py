@@ -17,15 +17,17 @@ def grade(named: str | None, weak: bool = False, root: Path = ROOT) -> int:
     """Grade the class in a folder, or in autograder/class, where a sample class is made first if nothing is there.
 
     `weak`: submissions may run without isolation. Those of the sample class always may: they are ours.
-    Returns 0. Raises BadInput for a folder that is no class.
+    Returns 0. Raises BadInput for a folder that is no class, SetupError for one that cannot be
+    written.
     """
     from autograder.build.sample import add_sources, make_sample
-    from autograder.grade.classroom import open_classroom
+    from autograder.grade.classroom import open_classroom, writing_in
 
     folder = Path(named) if named else root / "autograder" / "class"
-    if not named and not folder.exists():
-        print(make_sample(folder, chapters()), flush=True)
-    add_sources(open_classroom(folder).source)
+    with writing_in(folder):
+        if not named and not folder.exists():
+            print(make_sample(folder, chapters()), flush=True)
+        add_sources(open_classroom(folder).source)
     from autograder.grade.run import grade_class  # it brings nbgrader, and a mistyped folder should not wait for that
 
     return grade_class(folder, weak or (not named and all_samples(folder)))
