@@ -100,7 +100,7 @@ def meant(name: str, chapters: dict[str, Chapter]) -> str | None:
     """The chapter's folder that a name resembles; one with another number is another chapter, here or to come."""
     digits, word = re.fullmatch(r"([0-9]*)[-_. ]*(.*)", name, re.DOTALL).groups()
     possible = {c.name: folder for folder, c in chapters.items() if not digits or int(digits) == c.number}
-    near = difflib.get_close_matches(word.lower(), possible, 1) if word else list(possible)
+    near = difflib.get_close_matches(word.lower(), possible, 1) if word else list(possible) if digits else []
     return possible[near[0]] if near else None
 
 

@@ -152,6 +152,7 @@ def test_a_folder_that_cannot_be_written_to(
         ("homework", None),
         ("7", "07_schedulers"),
         ("8", None),
+        ("_", None),
     ],
 )
 def test_the_chapter_that_a_folder_is_meant_for(name: str, folder: str | None) -> None:
