@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 from autograder.course import ROOT, chapters
@@ -30,7 +31,11 @@ def grade(named: str | None, weak: bool = False, root: Path = ROOT) -> int:
         add_sources(open_classroom(folder).source)
     from autograder.grade.run import grade_class  # it brings nbgrader, and a mistyped folder should not wait for that
 
-    return grade_class(folder, weak or (not named and all_samples(folder)))
+    try:
+        return grade_class(folder, weak or (not named and all_samples(folder)))
+    except KeyboardInterrupt:
+        print("Stopped. What is graded stays graded; the same command goes on from there.", file=sys.stderr)
+        raise
 
 
 def all_samples(folder: Path) -> bool:
