@@ -41,8 +41,9 @@ def register(book: Gradebook, room: Classroom, chapter: Chapter, notebook: dict[
         SaveCells().preprocess(from_dict(notebook), {"nbgrader": names})
     except RuntimeError as error:
         raise BadInput(
-            f"{room.release / chapter.folder} has other cells than the gradebook, which holds grades for them already: "
-            f"put the released notebook back as it was."
+            f"{room.release / chapter.folder} has other graded cells than the gradebook, which holds grades for them "
+            f"already: put the notebook in source/ back as it was, and run `nbgrader generate_assignment "
+            f"{chapter.folder} --force`."
         ) from error
     book.db.expire_all()
 

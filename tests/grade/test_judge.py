@@ -389,7 +389,7 @@ def test_cells_that_change_under_grades_are_refused(tmp_path: Path) -> None:
     with open_gradebook(room) as book:
         register(book, room, START, notebook)
         record(book, room, "one", START, Judged(notebook, {FIRST: 2.0, SECOND: 2.0}))
-        with pytest.raises(BadInput, match="has other cells than the gradebook"):
+        with pytest.raises(BadInput, match="has other graded cells than the gradebook"):
             register(book, room, START, without(notebook, SECOND))
 
 
