@@ -33,7 +33,8 @@ configure(c, Path(__file__).parent)
 # long. What sleeps or waits is stopped after ten times as long.
 c.Execute.timeout = 10
 
-# Where learners fetch and submit, if you use nbgrader's exchange: a folder that all of them can write to.
+# Where learners fetch and submit, if you use nbgrader's exchange: a folder that all of them can write to. They need the
+# same line, in /etc/jupyter/nbgrader_config.py or in ~/.jupyter/nbgrader_config.py.
 # c.Exchange.root = "/srv/nbgrader/exchange"
 '''
 
