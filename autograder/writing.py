@@ -12,7 +12,11 @@ __all__ = ["write"]
 def write(path: Path, content: str | bytes) -> None:
     """Write a file, text as UTF-8: a run that is stopped leaves the old one, and no reader meets half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".writing-")
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".writing-")
+    except OSError as error:
+        error.filename = str(path)  # nobody has asked for the other name
+        raise
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content if isinstance(content, bytes) else content.encode())

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from autograder.checks import exercises_of
 from autograder.course import ROOT, Chapter
-from autograder.errors import BadInput, NotebookError
+from autograder.errors import BadInput, NotebookError, SetupError
 from autograder.writing import write
 
 COURSE_ID = "gradwright"
@@ -31,7 +33,8 @@ configure(c, Path(__file__).parent)
 # long. What sleeps or waits is stopped after ten times as long.
 c.Execute.timeout = 10
 
-# Where learners fetch and submit, if you use nbgrader's exchange: a folder that all of them can write to.
+# Where learners fetch and submit, if you use nbgrader's exchange: a folder that all of them can write to. They need the
+# same line, in /etc/jupyter/nbgrader_config.py or in ~/.jupyter/nbgrader_config.py.
 # c.Exchange.root = "/srv/nbgrader/exchange"
 '''
 
@@ -96,7 +99,8 @@ class Classroom:
 
 
 def open_classroom(folder: Path) -> Classroom:
-    """The class in an existing folder, with nbgrader's configuration in it. Raises BadInput."""
+    """The class in an existing folder, with nbgrader's configuration in it. Raises BadInput; OSError where it cannot be
+    written."""
     layout = "submitted/<student>/<NN_name>/<name>.ipynb"
     if not folder.exists():
         raise BadInput(f"there is no class folder {folder}: check its name, or make it and put {layout} in it.")
@@ -104,12 +108,39 @@ def open_classroom(folder: Path) -> Classroom:
         raise BadInput(f"{folder} is a file and not a class folder: name the folder that holds {layout}.")
     room = Classroom(folder.resolve())
     if not room.config.exists():
+        require_room(room)
         write(room.config, CONFIG)
     # nbgrader calls alembic by its name to make a new gradebook: it must be found when only Python's path was given.
     scripts = str(Path(sys.executable).parent)
     if scripts not in os.environ.get("PATH", "").split(os.pathsep):
         os.environ["PATH"] = os.pathsep.join(filter(None, [scripts, os.environ.get("PATH")]))
     return room
+
+
+def require_room(room: Classroom) -> None:
+    """Raise BadInput for a folder that is something else: notebooks with answers would be put there for all to read."""
+    for place in (room.root, *room.root.parents):
+        if place.name == room.submitted.name and Classroom(place.parent).config.exists():
+            raise BadInput(f"{room.root} lies inside a class, whose folder is {place.parent}: name that.")
+    there = sorted(entry.name for entry in room.root.iterdir() if not entry.name.startswith("."))
+    if there and room.submitted.name not in there:
+        raise BadInput(
+            f"{room.root} is no class folder, since it holds {there[0]} and no {room.submitted.name}/: name the folder "
+            f"that holds {room.submitted.name}/, or make it there."
+        )
+
+
+@contextmanager
+def writing_in(folder: Path) -> Iterator[None]:
+    """Inside, whatever cannot be read or written is one sentence: a SetupError."""
+    try:
+        yield
+    except OSError as error:
+        place = error.filename2 or error.filename or folder  # the first is a temporary name where there is a second
+        raise SetupError(
+            f"{place} cannot be written ({error.strerror}): make room, or allow it, and grade again; what is graded "
+            f"stays graded."
+        ) from error
 
 
 def official(room: Classroom, chapter: Chapter) -> dict[str, Any]:

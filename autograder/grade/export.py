@@ -37,6 +37,10 @@ class Row:
     max_score: float
     status: str
 
+    @property
+    def place(self) -> tuple[str, str]:
+        return self.student, self.chapter
+
     def cells(self) -> tuple[str, ...]:
         score = "" if self.score is None else f"{self.score:g}"
         return no_formula(self.student), self.chapter, score, f"{self.max_score:g}", self.status

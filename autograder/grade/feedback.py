@@ -18,7 +18,7 @@ from nbgrader.converters import GenerateFeedback
 from traitlets.config import Config
 
 from autograder.grade.classroom import Classroom
-from autograder.grade.intake import STAMP, stamp_in
+from autograder.grade.intake import notes_in
 from autograder.grade.outputs import safe_html
 from autograder.writing import write
 
@@ -47,8 +47,8 @@ def write_page(page: Page) -> str:
     folder = room.feedback / page.place
     try:
         write(folder / f"{page.name}.html", short_page(page) if page.trouble else graded_page(room, page))
-        if stamp := stamp_in(room.submitted / page.place):
-            write(folder / STAMP, stamp)  # by which `nbgrader release_feedback` knows the version
+        for note, text in notes_in(room.submitted / page.place).items():
+            write(folder / note, text)
     except Exception as error:  # one page never costs the others theirs
         return f"the feedback page could not be made ({type(error).__name__}: {error}): grade again."
     return ""

@@ -8,7 +8,7 @@ from typing import Any
 
 from nbformat import from_dict
 from nbgrader import utils
-from nbgrader.api import Gradebook, InvalidEntry, MissingEntry, SubmittedAssignment
+from nbgrader.api import Grade, Gradebook, InvalidEntry, MissingEntry, SubmittedAssignment
 from nbgrader.preprocessors import SaveCells
 from sqlalchemy.exc import DBAPIError
 
@@ -28,7 +28,8 @@ def open_gradebook(room: Classroom) -> Iterator[Gradebook]:
     except (DBAPIError, InvalidEntry) as error:
         reason = error.orig if isinstance(error, DBAPIError) else error
         raise SetupError(
-            f"{room.gradebook} cannot be used ({reason}): close what else has it open, or put back a copy of it."
+            f"{room.gradebook} cannot be used ({reason}): close what else has it open, or put back a copy of it; "
+            f"without it all is graded anew, but for what was entered by hand."
         ) from error
 
 
@@ -40,14 +41,15 @@ def register(book: Gradebook, room: Classroom, chapter: Chapter, notebook: dict[
         SaveCells().preprocess(from_dict(notebook), {"nbgrader": names})
     except RuntimeError as error:
         raise BadInput(
-            f"{room.release / chapter.folder} has other cells than the gradebook, which holds grades for them already: "
-            f"put the released notebook back as it was."
+            f"{room.release / chapter.folder} has other graded cells than the gradebook, which holds grades for them "
+            f"already: put the notebook in source/ back as it was, and run `nbgrader generate_assignment "
+            f"{chapter.folder} --force`."
         ) from error
     book.db.expire_all()
 
 
-def record(book: Gradebook, room: Classroom, student: str, chapter: Chapter, judged: Judged) -> None:
-    """Enter the points of one submission, in one transaction.
+def record(book: Gradebook, room: Classroom, student: str, chapter: Chapter, judged: Judged) -> tuple[float, int]:
+    """Enter the points of one submission, in one transaction. Returns its score, and how many cells wait for a human.
 
     Manual grades, extra credit and comments stay. A cell graded by hand asks to be looked at again only where its
     automatic points have changed.
@@ -68,6 +70,13 @@ def record(book: Gradebook, room: Classroom, student: str, chapter: Chapter, jud
         blank = unanswered(judged.notebook)
         for comment in submission.comments:
             comment.auto_comment = "No response." if comment.name in blank else None
+        return sum(map(points_so_far, submission.grades)), sum(bool(g.needs_manual_grade) for g in submission.grades)
+
+
+def points_so_far(grade: Grade) -> float:
+    """As nbgrader adds them up."""
+    counts = grade.auto_score if grade.manual_score is None else grade.manual_score
+    return (counts or 0.0) + (grade.extra_credit or 0.0)
 
 
 @contextmanager

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from autograder.checks.exercise import find
 from autograder.checks.run import MOST_PRINTED, MOST_TEXT, Outcome, Raised
 from autograder.checks.stored import StoredCase
 from autograder.grade.findings import Ruling
@@ -115,7 +116,7 @@ class Hearing:
     def hear(self, message: Message, arrays: list[np.ndarray]) -> bytes | None:
         kind = message.get("kind")
         if self.ready:
-            self.given.append(answer_of(message, arrays, self.questions[len(self.given)]))
+            self.given.append(self.explained(answer_of(message, arrays, self.questions[len(self.given)])))
         elif arrays:
             raise ProtocolError("arrays before anything was asked")
         elif kind == "ready":
@@ -131,6 +132,17 @@ class Hearing:
         if not self.ready:
             return b""
         return self.question() if len(self.given) < len(self.questions) else None
+
+    def explained(self, answer: Answer) -> Answer:
+        """A refusal in the learner's terms: the run knows only that its module lacks a name."""
+        if answer.outcomes is not None:
+            return answer
+        exercise = find(self.questions[len(self.given)].id)
+        own = [self.cell_runs.get(cell.id) for cell in self.cells if cell.marks.get("exercise") == exercise.id]
+        if ended := next((run.raised for run in own if run and run.raised), None):
+            return replace(answer, reason=f"its cell ended in {ended.kind}: {ended.message}")
+        absent = answer.reason.startswith("AttributeError: ")
+        return replace(answer, reason=f"no cell defines {exercise.name}") if absent else answer
 
     def begin_cell(self, cell_id: Any) -> None:
         known = cell_id in [cell.id for cell in self.cells]

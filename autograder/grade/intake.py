@@ -87,13 +87,21 @@ def collect_student(room: Classroom, folder: Path, chapters: dict[str, Chapter],
         elif entry.name in chapters:
             found.remarks.append(f"{where} is a file where a folder belongs: move it to {where}/<name>.ipynb.")
         elif entry.is_dir():
-            near = difflib.get_close_matches(entry.name, chapters, 1, 0.5)
-            rename = f"rename it to {near[0]}" if near else f"the chapters are {', '.join(chapters)}"
+            near = meant(entry.name, chapters)
+            rename = f"rename it to {near}" if near else f"the chapters are {', '.join(chapters)}"
             found.remarks.append(f"{where} is no chapter: {rename}.")
         elif entry.suffix == ".ipynb":
             found.remarks.append(
                 f"{where} lies beside the chapters' folders: move it into one, such as {min(chapters)}."
             )
+
+
+def meant(name: str, chapters: dict[str, Chapter]) -> str | None:
+    """The chapter's folder that a name resembles; one with another number is another chapter, here or to come."""
+    digits, word = re.fullmatch(r"([0-9]*)[-_. ]*(.*)", name, re.DOTALL).groups()
+    possible = {c.name: folder for folder, c in chapters.items() if not digits or int(digits) == c.number}
+    near = difflib.get_close_matches(word.lower(), possible, 1) if word else list(possible) if digits else []
+    return possible[near[0]] if near else None
 
 
 def visible(folder: Path) -> list[Path]:
@@ -141,24 +149,30 @@ def checked(student: str, chapter: Chapter, path: Path, folder: Path, where: str
 def read_cells(path: Path) -> list[dict[str, Any]]:
     """The cells of a submitted notebook, each a dict whose `source` is text, as untrusted as they were.
 
-    Any Unicode encoding will do, with or without a byte-order mark. Raises NotebookError.
+    Any Unicode encoding will do, with or without a byte-order mark. Raises NotebookError, in a sentence that learner
+    and instructor both read.
     """
-    again = "open it in JupyterLab and save it again, or ask for the file again"
+    whole = "a copy that JupyterLab opens must be handed in"
     try:
-        content = json.loads(path.read_bytes())
+        data = path.read_bytes()
+        content = json.loads(data)
         cells = content["cells"] if content["nbformat"] >= 4 else None
     except (ValueError, RecursionError) as error:
-        raise NotebookError(f"{path.name} is not valid JSON ({error}): {again}.") from error
+        what = f"is not valid JSON ({error})" if data else "is an empty file"
+        raise NotebookError(f"{path.name} {what}: {whole}.") from error
     except OSError as error:
         raise NotebookError(f"{path.name} cannot be read ({error.strerror}): check its permissions.") from error
     except (KeyError, TypeError) as error:
-        raise NotebookError(f"{path.name} is JSON but not a notebook: {again}.") from error
+        raise NotebookError(f"{path.name} is JSON but not a notebook: {whole}.") from error
     if not isinstance(cells, list):
-        raise NotebookError(f"{path.name} is not a notebook of format 4: {again}.")
+        raise NotebookError(f"{path.name} is not a notebook of format 4: save it in JupyterLab and hand it in again.")
     if not cells:
-        raise NotebookError(f"{path.name} has no cells at all: ask for the file again.")
+        raise NotebookError(f"{path.name} has no cells at all: {whole}.")
     if len(cells) > MOST_CELLS:
-        raise NotebookError(f"{path.name} has {len(cells):,} cells, and {MOST_CELLS:,} are read at most: {again}.")
+        raise NotebookError(
+            f"{path.name} has {len(cells):,} cells, and {MOST_CELLS:,} are read at most: delete some and hand it in "
+            f"again."
+        )
     read = list(readable(path, cells))
     if (length := sum(len(cell["source"]) for cell in read)) > MOST_TEXT:
         raise NotebookError(
@@ -183,20 +197,31 @@ def storable(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-STAMP = "timestamp.txt"
+STAMP, SECRET = "timestamp.txt", "submission_secret.txt"
+SECRET_TEXT = re.compile("[0-9a-f]{128}")
+
+
+def notes_in(folder: Path) -> dict[str, str]:
+    """What nbgrader's exchange has put beside a submission, file to text: when it was made, and the secret by which
+    `nbgrader release_feedback` makes its page one that only this learner finds. Nothing where it came another way."""
+    secret = short_text(folder / SECRET)
+    notes = {STAMP: stamp_in(folder), SECRET: secret if SECRET_TEXT.fullmatch(secret) else ""}
+    return {name: text for name, text in notes.items() if text}
 
 
 def stamp_in(folder: Path) -> str:
-    """When a submission was made, where nbgrader's exchange has noted it in the submission's folder; else nothing.
-
-    What else may lie there under that name, a link or a large file, is not read: it would go back with the feedback.
-    """
-    path = folder / STAMP
-    if folder.is_symlink() or path.is_symlink() or not path.is_file() or path.stat().st_size > 100:
-        return ""
-    text = path.read_bytes().decode("ascii", "replace").strip()
+    """When a submission was made, where the exchange has noted it; else nothing."""
+    text = short_text(folder / STAMP)
     try:
         parse_utc(text or None)
     except (ValueError, OverflowError):
         return ""
     return text
+
+
+def short_text(path: Path) -> str:
+    """The text of a small file. What else may lie there under its name, a link or a large file, is not read: it would
+    go back with the feedback."""
+    if path.parent.is_symlink() or path.is_symlink() or not path.is_file() or path.stat().st_size > 200:
+        return ""
+    return path.read_bytes().decode("ascii", "replace").strip()

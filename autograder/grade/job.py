@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
+
+from autograder.errors import BadInput
 
 SECONDS = 10.0
 """For a cell or an exercise, where the class says nothing else."""
@@ -26,6 +29,18 @@ class Job:
     """Whether it must run in bubblewrap."""
     seconds_a_cell: float = SECONDS
     """How long a cell, or the answer to an exercise, may run."""
+
+
+def seconds_from(config: Any) -> float:
+    """The limit that a class's nbgrader_config.py sets, or the usual one. Raises BadInput where it is no limit."""
+    value = config.Execute.get("timeout", SECONDS)
+    try:
+        seconds = float(value)
+    except (TypeError, ValueError):
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise BadInput(f"c.Execute.timeout is {value!r} in nbgrader_config.py: give it seconds, such as {SECONDS:g}.")
+    return seconds
 
 
 @dataclass(frozen=True)

@@ -16,19 +16,22 @@ from traitlets.config import PyFileConfigLoader
 
 from autograder.course import Chapter, chapters
 from autograder.errors import BadInput, NotebookError, SetupError
-from autograder.grade.classroom import Classroom, official, open_classroom
+from autograder.grade.classroom import Classroom, official, open_classroom, writing_in
 from autograder.grade.export import Row, write_grades
 from autograder.grade.feedback import Page, write_page
 from autograder.grade.gradebook import open_gradebook, record, register
 from autograder.grade.hidden import secret_of
-from autograder.grade.intake import Submission, collect, read_cells
-from autograder.grade.job import SECONDS, Job, Judged
+from autograder.grade.intake import Intake, Submission, collect, notes_in, read_cells
+from autograder.grade.job import Job, Judged, seconds_from
 from autograder.grade.journal import Entry, Journal, digest_of, key_of, open_journal
 from autograder.grade.judge import judge
 from autograder.grade.restore import restore
 from autograder.grade.sandbox import level
 from autograder.grade.schedule import run_all
 from autograder.writing import write
+
+MOST_NAMED = 20
+"""Lines of a kind at the end of a run."""
 
 
 def grade_class(folder: Path, weak: bool = False) -> int:
@@ -39,26 +42,21 @@ def grade_class(folder: Path, weak: bool = False) -> int:
     disk, or a machine without isolation. A bad submission raises nothing: it gets a line and a status.
     """
     start = time.monotonic()
-    room = open_classroom(folder)
-    there = chapters()
-    released = {chapter: official(room, chapter) for chapter in there}
-    intake = collect(room, there)
-    for remark in intake.remarks:
-        print(f"Left out: {remark}")
-    walled, sentence = level(weak)
-    print(sentence, flush=True)
-    try:
+    with writing_in(folder):
+        room = open_classroom(folder)
+        there = chapters()
+        released = {chapter: official(room, chapter) for chapter in there}
+        intake = collect(room, there)
+        walled, sentence = level(weak)
+        print(sentence, flush=True)
         with open_journal(room) as journal, open_gradebook(room) as book:
             for chapter in there:
                 register(book, room, chapter, released[chapter])
             pages = grade_all(Run(room, book, journal, walled), intake.submissions, released)
             make_pages(pages)
             rows = write_grades(room.grades, book, intake, there)
-    except OSError as error:
-        raise SetupError(
-            f"{error.filename or room.root} cannot be written ({error.strerror}): make room, or allow it, and grade "
-            f"again; what is graded stays graded."
-        ) from error
+    for line in (*to_look_at(pages), *(f"Left out: {remark}" for remark in intake.remarks), *kept(rows, intake)):
+        print(line)
     print(summary(room, rows, time.monotonic() - start))
     return 0
 
@@ -85,7 +83,7 @@ def seconds_a_cell(room: Classroom) -> float:
         config = PyFileConfigLoader(room.config.name, path=str(room.root)).load_config()
     except Exception as error:  # it is a program of the instructor's, and may raise anything
         raise BadInput(f"{room.config} cannot be run ({type(error).__name__}: {error}): correct it.") from error
-    return float(config.Execute.get("timeout") or SECONDS)
+    return seconds_from(config)
 
 
 def grade_all(run: Run, submissions: Sequence[Submission], released: dict[Chapter, dict[str, Any]]) -> list[Page]:
@@ -116,8 +114,7 @@ def grade_all(run: Run, submissions: Sequence[Submission], released: dict[Chapte
                 continue
             job = Job(each.student, each.chapter.number, each.chapter.folder, notebook, secret, run.walled, limit)
             if known := judged_before(run, job, each.chapter):
-                record(run.book, run.room, job.student, each.chapter, known)
-                say(each.student, each.chapter, f"{news(known)} (unchanged)")
+                say(each.student, each.chapter, f"{enter(run, job, each.chapter, known)} (unchanged)")
             else:
                 yield job
 
@@ -125,9 +122,8 @@ def grade_all(run: Run, submissions: Sequence[Submission], released: dict[Chapte
     for job, judged in run_all(judge, jobs(), workers(), lost):
         chapter = by_folder[job.chapter]
         note(run, job, chapter, judged)
-        record(run.book, run.room, job.student, chapter, judged)
-        file = renamed[job.student, chapter]
-        say(job.student, chapter, news(judged) + (f" (found as {file})" if file else ""), judged.trouble)
+        said, file = enter(run, job, chapter, judged), renamed[job.student, chapter]
+        say(job.student, chapter, said + (f" (found as {file})" if file else ""), judged.trouble)
     return pages
 
 
@@ -143,6 +139,15 @@ def note(run: Run, job: Job, chapter: Chapter, judged: Judged) -> None:
         run.journal.add(
             Entry(job.student, job.chapter, key_of(job), digest_of(path), judged.points, dict(judged.rulings))
         )
+
+
+def enter(run: Run, job: Job, chapter: Chapter, judged: Judged) -> str:
+    """Put a judgement into the gradebook, and beside the notebook what the exchange needs to send its page back.
+    Returns what the progress line says."""
+    score, by_hand = record(run.book, run.room, job.student, chapter, judged)
+    for name, text in notes_in(run.room.submitted / job.student / job.chapter).items():
+        write(place_of(run, job.student, chapter).parent / name, text)
+    return f"error: {judged.trouble}" if judged.trouble else news(judged, score, by_hand)
 
 
 def judged_before(run: Run, job: Job, chapter: Chapter) -> Judged | None:
@@ -164,20 +169,16 @@ def lost(job: Job) -> Judged:
     return Judged(job.notebook, points, "its process was killed twice: is the machine out of memory? Grade again.")
 
 
-def news(judged: Judged) -> str:
-    """What a progress line says of a submission that was run."""
-    if judged.trouble:
-        return f"error: {judged.trouble}"
+def news(judged: Judged, score: float, by_hand: int) -> str:
+    """What a progress line says of a submission that was run: its score with what was entered by hand."""
     most = sum(
         cell["metadata"]["nbgrader"]["points"]
         for cell in judged.notebook["cells"]
         if cell["metadata"].get("nbgrader", {}).get("points")
     )
-    earned = sum(points or 0 for points in judged.points.values())
-    by_hand = sum(points is None for points in judged.points.values())
     also = f", {by_hand} to grade by hand" if by_hand else ""
     took = f"  {judged.seconds:.1f} s" if judged.seconds else ""
-    return f"{earned:g}/{most:g}{also}{took}"
+    return f"{score:g}/{most:g}{also}{took}"
 
 
 def make_pages(pages: Sequence[Page]) -> None:
@@ -187,6 +188,27 @@ def make_pages(pages: Sequence[Page]) -> None:
     ):
         if trouble:
             print(f"{page.student}  {page.chapter}  {trouble}")
+
+
+def to_look_at(pages: Sequence[Page]) -> Iterator[str]:
+    """What has no score, once more at the end, where it is seen after hundreds of lines."""
+    without = [page for page in pages if page.trouble]
+    for page in without[:MOST_NAMED]:
+        yield f"No score: {page.student}  {page.chapter}  {page.trouble}"
+    if len(without) > MOST_NAMED:
+        yield f"No score: {len(without) - MOST_NAMED} more, in the lines above"
+
+
+def kept(rows: Sequence[Row], intake: Intake) -> Iterator[str]:
+    """A sentence about grades whose submission has gone, as when a folder was renamed."""
+    there = {(each.student, each.chapter.folder) for each in intake.submissions}
+    gone = [f"{row.student} {row.chapter}" for row in rows if row.score is not None and row.place not in there]
+    more = f" and {len(gone) - MOST_NAMED} more" if len(gone) > MOST_NAMED else ""
+    if gone:
+        yield (
+            f"Kept: {', '.join(gone[:MOST_NAMED])}{more}: no longer in submitted/, and still in the gradebook. To take "
+            f"a whole student out of it: `nbgrader db student remove NAME --force`, and delete autograded/NAME."
+        )
 
 
 def summary(room: Classroom, rows: Sequence[Row], seconds: float) -> str:

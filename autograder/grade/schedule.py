@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.connection import Connection, wait
@@ -90,7 +91,12 @@ class Worker:
 
 
 def serve(work: Callable[[Any], Any], pipe: Connection) -> None:
-    """The life of a worker: jobs in, results out, until nobody sends any more."""
+    """The life of a worker: jobs in, results out, until nobody sends any more.
+
+    Ctrl-C reaches every process of a terminal. The first one ends the workers; a handler of their own, and not that
+    the signal is ignored, since what they start would inherit that.
+    """
+    signal.signal(signal.SIGINT, lambda *_: None)
     while True:
         try:
             job = pipe.recv()

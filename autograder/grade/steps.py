@@ -19,7 +19,7 @@ from autograder.grade.classroom import Classroom, official
 from autograder.grade.export import write_grades
 from autograder.grade.hidden import secret_of
 from autograder.grade.intake import choose, collect, readable
-from autograder.grade.job import SECONDS, Job
+from autograder.grade.job import Job, seconds_from
 from autograder.grade.judge import judge
 from autograder.grade.restore import restore
 from autograder.grade.sandbox import level
@@ -45,7 +45,7 @@ class JudgeCells(NbGraderPreprocessor):
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
         names = resources["nbgrader"]
         graded = chapter(names["assignment"])
-        seconds = float(self.config.Execute.get("timeout") or SECONDS)
+        seconds = seconds_from(self.config)
         walled, _ = level(self.allow_weak_isolation)
         secret = secret_of(Classroom(Path.cwd()))
         plain = json.loads(json.dumps(nb))

@@ -182,6 +182,14 @@ def test_what_is_wrong_is_said_in_a_sentence(graded: Graded, sentence: str) -> N
     assert sentence in graded.said
 
 
+def test_what_has_no_score_is_said_again_at_the_end(graded: Graded) -> None:
+    lines = graded.said.splitlines()
+    end = lines[max(i for i, line in enumerate(lines) if line.startswith("[")) + 1 :]
+    unread = {row["student"] for row in graded.table if row["status"] == "unreadable"}
+    assert {line.removeprefix("No score: ").split("  ")[0] for line in end if line.startswith("No score: ")} == unread
+    assert sum(line.startswith("Left out: ") for line in end) == graded.said.count("Left out: ") == 3
+
+
 def test_official_cells_are_there_once_and_as_they_were(graded: Graded, released: Notebook) -> None:
     official = {c["id"]: c for c in released["cells"] if c["metadata"].get("nbgrader", {}).get("locked")}
     for student in ("doubled", "stripped", "Lee, Anna", "rewritten"):

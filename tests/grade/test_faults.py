@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from nbgrader.api import Gradebook
 
+from autograder.__main__ import main
 from autograder.errors import SetupError
 from autograder.grade import run as grading
 from autograder.grade.classroom import COURSE_ID, Classroom, open_classroom
@@ -141,6 +142,18 @@ def test_a_regrade_without_the_journal_gives_the_same(room: Classroom, undisturb
 def no_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Feedback is made after all is graded; runs that never get there need not wait for it."""
     monkeypatch.setattr(grading, "make_pages", list)
+
+
+def test_a_run_that_is_stopped_by_hand(
+    room: Classroom, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stopped(*arguments: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(grading, "grade_all", stopped)
+    assert main(["grade", str(room.root), "--allow-weak-isolation"]) == 130
+    said = capsys.readouterr().err
+    assert said == "Stopped. What is graded stays graded; the same command goes on from there.\n"
 
 
 def no_room(*arguments: Any) -> None:

@@ -32,6 +32,11 @@ def hostile(tmp_path_factory: pytest.TempPathFactory, released: Notebook, soluti
         stamps["stamp that is a link"].symlink_to("../../../.secret")
         os.mkfifo(stamps["stamp that is a pipe"])
         stamps["stamp of the year"].write_text("99999999-01-01 00:00:00 UTC")
+        secrets = {name: stamp.with_name("submission_secret.txt") for name, stamp in stamps.items()}
+        secrets["stamp of other bytes"].write_bytes(b"\xff\xfe\x00")
+        secrets["stamp that is a link"].symlink_to("../../../.secret")
+        os.mkfifo(secrets["stamp that is a pipe"])
+        secrets["stamp of the year"].write_text("../../other")
         submitted = root / "submitted"
         hand_in(root, "honest", solution)
         (submitted / "linked student").symlink_to("honest")

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from autograder.__main__ import main
+from autograder.course import chapters
 from autograder.errors import BadInput, NotebookError
 from autograder.grade import intake
 from autograder.grade.classroom import Classroom, official, open_classroom
-from autograder.grade.intake import choose, collect, read_cells
+from autograder.grade.intake import choose, collect, meant, read_cells
 
 from .conftest import START, Notebook, code, hand_in
 
@@ -61,7 +64,7 @@ def test_every_unicode_encoding_is_read(tmp_path: Path, encoding: str) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"", "is not valid JSON"),
+        (b"", "is an empty file: a copy that JupyterLab opens must be handed in"),
         (b"{", "is not valid JSON"),
         (b"\xff\xfe\xfa", "is not valid JSON"),
         (b"[" * 100_000, "is not valid JSON"),
@@ -99,6 +102,61 @@ def test_no_such_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
 def test_a_file_in_place_of_the_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "class").write_text("")
     assert "is a file and not a class folder" in one_sentence(capsys, str(tmp_path / "class"))
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("", "is no class folder, since it holds class and no submitted/: name the folder that holds submitted/"),
+        ("course", "is no class folder, since it holds start.ipynb and no submitted/"),
+        ("class/submitted", "lies inside a class, whose folder is"),
+        ("class/submitted/one", "lies inside a class, whose folder is"),
+        ("class/submitted/one/00_start", "lies inside a class, whose folder is"),
+        ("class/submitted/nobody", "lies inside a class, whose folder is"),
+    ],
+)
+def test_answers_are_put_into_no_folder_that_is_something_else(
+    tmp_path: Path, released: Notebook, capsys: pytest.CaptureFixture[str], place: str, said: str
+) -> None:
+    (tmp_path / "course").mkdir()
+    (tmp_path / "course" / "start.ipynb").write_text("{}")
+    hand_in(tmp_path / "class", "one", released)
+    (tmp_path / "class" / "submitted" / "nobody").mkdir()
+    open_classroom(tmp_path / "class")
+    before = sorted(tmp_path.rglob("*"))
+    assert said in one_sentence(capsys, str(tmp_path / place))
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_folder_that_cannot_be_written_to(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*arguments: object, **options: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system", "a temporary name")
+
+    monkeypatch.setattr(tempfile, "mkstemp", refused)
+    said = one_sentence(capsys, str(tmp_path))
+    place = tmp_path / "nbgrader_config.py"
+    assert f"{place} cannot be written (Read-only file system): make room, or allow it" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "folder"),
+    [
+        ("0_start", "00_start"),
+        ("start", "00_start"),
+        ("Tensor", "01_tensor"),
+        ("01-tensor", "01_tensor"),
+        ("08_data", None),  # a chapter to come, and the letters of another
+        ("1_start", None),
+        ("homework", None),
+        ("7", "07_schedulers"),
+        ("8", None),
+        ("_", None),
+    ],
+)
+def test_the_chapter_that_a_folder_is_meant_for(name: str, folder: str | None) -> None:
+    assert meant(name, {chapter.folder: chapter for chapter in chapters()}) == folder
 
 
 def test_an_empty_class_gets_what_to_hand_out(
@@ -166,6 +224,16 @@ def test_a_configuration_that_cannot_be_run_is_said(
     (tmp_path / "nbgrader_config.py").write_text("c.Execute.timeout = thirty")
     said = one_sentence(capsys, str(tmp_path))
     assert "nbgrader_config.py cannot be run (NameError: name 'thirty' is not defined): correct it." in said
+
+
+@pytest.mark.parametrize("limit", ["'soon'", "-1", "0", "None", "float('inf')", "[10]"])
+def test_a_limit_that_is_none_is_said(
+    tmp_path: Path, released: Notebook, capsys: pytest.CaptureFixture[str], limit: str
+) -> None:
+    hand_in(tmp_path, "one", released)
+    (tmp_path / "nbgrader_config.py").write_text(f"c = get_config()\nc.Execute.timeout = {limit}")
+    said = one_sentence(capsys, str(tmp_path))
+    assert f"c.Execute.timeout is {eval(limit)!r} in nbgrader_config.py: give it seconds, such as 10." in said
 
 
 def test_a_gradebook_that_is_none_is_said(

@@ -126,7 +126,8 @@ def test_every_alternative_is_right(exercise, solution: Notebook, released: Note
         ("def dot(a, b):\n    while True: pass", "timed out", "it was stopped after"),
         ("import os\ndef dot(a, b):\n    os._exit(3)", "killed", "it ended the Python process"),
         ("import ctypes\ndef dot(a, b):\n    ctypes.string_at(0)", "killed", "signal 11"),
-        ("pass", "no answer", "has no dot"),
+        ("pass", "no answer", "no cell defines dot"),
+        ("def dot(a, b:\n    return a @ b", "no answer", "its cell ended in SyntaxError: '(' was never closed"),
         ("dot = 3", "no answer", "asks for dot itself"),
         ("while True: pass", "timed out", "its cell was ended"),
     ],
@@ -388,7 +389,7 @@ def test_cells_that_change_under_grades_are_refused(tmp_path: Path) -> None:
     with open_gradebook(room) as book:
         register(book, room, START, notebook)
         record(book, room, "one", START, Judged(notebook, {FIRST: 2.0, SECOND: 2.0}))
-        with pytest.raises(BadInput, match="has other cells than the gradebook"):
+        with pytest.raises(BadInput, match="has other graded cells than the gradebook"):
             register(book, room, START, without(notebook, SECOND))
 
 

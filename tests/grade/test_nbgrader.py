@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -20,7 +21,7 @@ from autograder.build.sample import add_sources
 from autograder.course import chapters
 from autograder.grade.classroom import Classroom, official, open_classroom
 
-from .conftest import START, Notebook, cell, code, hand_in, markdown, run, with_answer, with_cells
+from .conftest import START, Notebook, cell, code, grade, hand_in, markdown, run, with_answer, with_cells
 from .test_class import NOISY_DOT, NOISY_SETUP, SCRIPT, indented
 
 
@@ -98,6 +99,16 @@ def test_exchange(room: Classroom, tmp_path: Path, solution: Notebook) -> None:
     (handed_in,) = room.submitted.glob(f"*/{START.folder}")
     assert json.loads((handed_in / START.notebook).read_text(encoding="utf-8")) == solution
     assert (handed_in / "timestamp.txt").is_file()
+    grade(room.root)
+    for command in ((), ("generate_feedback", START.folder, "--force")):  # with the pages as graded, and made anew
+        if command:
+            nbgrader(room.root, *command)
+        nbgrader(room.root, "release_feedback", START.folder, *through)
+        nbgrader(learner, "fetch_feedback", START.folder, "--course=gradwright", *through)
+        (page,) = (learner / START.folder / "feedback").glob("*/start.html")
+        assert "right: 17 of 17 cases" in page.read_text(encoding="utf-8")
+        shutil.rmtree(page.parent.parent)
+        shutil.rmtree(exchange / "gradwright" / "feedback")
 
 
 @pytest.fixture

@@ -97,8 +97,12 @@ def test_a_regrade_changes_nothing_and_keeps_what_a_human_entered(sample_class: 
         book.db.commit()
     again = grade(root)
     assert again.row("sample-2") == ("3.75", "graded")
+    assert "sample-2  00_start  3.75/4 (unchanged)" in again.said
+    (line,) = [line for line in again.said.splitlines() if line.startswith("Kept: ")]
     mine = ("sample-2", START.folder)
     others = [row for row in sample_class.table if (row["student"], row["chapter"]) != mine]
+    gone = [f"{row['student']} {row['chapter']}" for row in others]
+    assert line.startswith(f"Kept: {', '.join(gone)}: no longer in submitted/")
     assert [row for row in again.table if (row["student"], row["chapter"]) != mine] == others
     assert "A good <b>start</b>." in again.page("sample-2")
     with Gradebook(database, COURSE_ID) as book:

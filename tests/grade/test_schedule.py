@@ -24,6 +24,11 @@ def test_a_job_that_kills_its_process_is_the_only_one_lost() -> None:
     assert sorted(found, key=str) == sorted([(harmless, None)] * 4 + [(deadly, "lost")] * 2, key=str)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no signal to one process of several")
+def test_ctrl_c_is_for_the_first_process_alone() -> None:
+    assert list(run_all(signal.raise_signal, [int(signal.SIGINT)], 1, lost=lambda job: "lost")) == [(2, None)]
+
+
 def test_an_error_of_ours_is_not_hidden() -> None:
     with pytest.raises(TypeError, match="bad operand type"):
         list(run_all(operator.neg, ["text"], 1, lost=operator.pos))
