@@ -234,6 +234,7 @@ exercises = [
             "a batch with nan": (6, 0.01, 0.1, 2, 1e6, 3),
             "another small stop": (12, 0.02, 3.0, 2, 1.1),
             "a batch with nan that may come too late": (6, 0.01, 0.1, 2, None, 3),
+            "the loss falls far and rises again": (5, 1e-9, 1e-8, 2, None, None, (1000, 1, 1, 100, 1)),
         },
         inputs=machine.inputs_range_test,
         draw=machine.draw_range_test,

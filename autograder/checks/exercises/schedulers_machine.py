@@ -298,8 +298,8 @@ def step_along(leaves, g, optimizer, framework):
     optimizer.zero_grad()
 
 
-def inputs_range_test(rng, count, lr_min, lr_max, before=2, stop=None, nan_at=None):
-    batches = rng.standard_normal((count, 5, 4))
+def inputs_range_test(rng, count, lr_min, lr_max, before=2, stop=None, nan_at=None, sizes=1):
+    batches = rng.standard_normal((count, 5, 4)) * np.reshape(sizes, (-1, 1, 1))
     if nan_at is not None:
         batches[nan_at] = np.nan
     arrays = {
