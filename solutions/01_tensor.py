@@ -201,7 +201,8 @@ def unravel_index(position: int, shape: tuple[int, ...]) -> tuple[int, ...]:
     """
     ### BEGIN SOLUTION
     if not 0 <= position < prod(shape):
-        raise IndexError(f"position {position} is outside a tensor of shape {shape}, which has {prod(shape)} elements")
+        outside = f"a tensor of shape {shape}, which has {prod(shape)} elements"
+        raise IndexError(f"position {position} is outside {outside}")
     index = []
     for size in reversed(shape):
         position, i = divmod(position, size)
@@ -946,7 +947,8 @@ rand, randn, randint, randperm = make.rand, make.randn, make.randint, make.randp
 # %%
 x = tensor([[0.0, 1.0, 2.0, 3.0], [4.0, 5.0, 6.0, 7.0], [8.0, 9.0, 10.0, 11.0]])
 print(x)
-print(f"storage {x.storage.data}\nshape {x.shape}, strides {x.strides}, offset {x.offset}, dtype {x.dtype}")
+print(f"storage {x.storage.data}")
+print(f"shape {x.shape}, strides {x.strides}, offset {x.offset}, dtype {x.dtype}")
 print(x.storage.data[flat_offset((1, 2), x.strides, x.offset)])
 # %% [markdown]
 # ## Views
@@ -1008,8 +1010,9 @@ def permute(t: Tensor, dims: tuple[int, ...]) -> Tensor:
     """
     ### BEGIN SOLUTION
     axes, shape, strides = [*range(len(t.shape))], [], []
-    if sorted(dims) != axes and sorted([dim + len(axes) if dim < 0 else dim for dim in dims]) != axes:
-        raise ValueError(f"dims {tuple(dims)} do not name each of the {len(axes)} axes of shape {t.shape} once")
+    if sorted(dims) != axes and sorted([d + len(axes) if d < 0 else d for d in dims]) != axes:
+        wanted = f"each of the {len(axes)} axes of shape {t.shape}"
+        raise ValueError(f"dims {tuple(dims)} do not name {wanted} once")
     for dim in dims:
         shape.append(t.shape[dim])
         strides.append(t.strides[dim])
@@ -1177,7 +1180,8 @@ stride_explorer()
 x = tensor([[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]])
 column, corners, again = x[:, 1], x.T[::3, ::2], tensor(x)
 for name, y in [("column", column), ("corners", corners), ("again", again)]:
-    print(f"{name:8} strides {y.strides}, offset {y.offset}, shares with x: {y.storage is x.storage}")
+    shares = y.storage is x.storage
+    print(f"{name:8} strides {y.strides}, offset {y.offset}, shares with x: {shares}")
 
 # %% [markdown]
 # Sharing has a price that is easy to forget: `column` keeps all twelve numbers alive. A view of one row of a large
@@ -1219,7 +1223,11 @@ for name, y in [("column", column), ("corners", corners), ("again", again)]:
 
 
 # %% exercise="tensor-view-strides"
-def view_strides(shape: tuple[int, ...], strides: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...] | None:
+def view_strides(
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    new: tuple[int, ...],
+) -> tuple[int, ...] | None:
     """The strides that show the same elements, in the same reading order, in the shape `new`.
 
     shape, strides  of a tensor, any strides: with gaps, 0, negative
@@ -1356,7 +1364,8 @@ def broadcast_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
     for axis in range(-max(len(a), len(b)), 0):
         p, q = (shape[axis] if -axis <= len(shape) else 1 for shape in (a, b))
         if p != q and 1 not in (p, q):
-            raise ValueError(f"shapes {a} and {b} do not broadcast: axis {axis} is {p} in the first, {q} in the second")
+            sizes = f"axis {axis} is {p} in the first, {q} in the second"
+            raise ValueError(f"shapes {a} and {b} do not broadcast: {sizes}")
         result.append(q if p == 1 else p)
     return tuple(result)
     ### END SOLUTION
@@ -1412,8 +1421,9 @@ def broadcast_to(t: Tensor, shape: tuple[int, ...]) -> Tensor:
     PyTorch: Tensor.broadcast_to, Tensor.expand
     """
     ### BEGIN SOLUTION
-    if broadcast_shape(t.shape, shape) != tuple(shape):
-        raise ValueError(f"shape {t.shape} cannot fill {tuple(shape)}: only axes of size 1 are repeated")
+    shape = tuple(shape)
+    if broadcast_shape(t.shape, shape) != shape:
+        raise ValueError(f"shape {t.shape} cannot fill {shape}: only axes of size 1 are repeated")
     strides = [0] * (len(shape) - t.ndim)
     strides += [0 if size == 1 else stride for size, stride in zip(t.shape, t.strides, strict=True)]
     return t.see(shape, strides, t.offset)
@@ -1670,11 +1680,12 @@ sizes = [10, 100, 1_000, 10_000]
 by_loop = [fastest(add_by_loop, rand(n), rand(n), repeats=3) for n in sizes]
 long_sizes = [*sizes, 100_000, 1_000_000]
 vectorised = [fastest(add, rand(n), rand(n)) for n in long_sizes]
+ratio = by_loop[-1] / vectorised[3]
 
 figure, axes = plt.subplots(figsize=(6, 3.6), layout="constrained")
 axes.loglog(sizes, by_loop, "o-", color="#d55e00", label="add_by_loop")
 axes.loglog(long_sizes, vectorised, "s--", color="#0072b2", label="add")
-axes.set(xlabel="elements", ylabel="seconds", title=f"At 10,000: {by_loop[-1] / vectorised[3]:,.0f} times")
+axes.set(xlabel="elements", ylabel="seconds", title=f"At 10,000: {ratio:,.0f} times")
 axes.legend()
 plt.show()
 
@@ -1927,7 +1938,11 @@ pairs = {n: (rand(n, n), rand(n, n)) for n in sizes}
 figure, axes = plt.subplots(figsize=(6.4, 4), layout="constrained")
 loops = [fastest(matmul_by_loops, *pairs[n], repeats=1) for n in sizes[:4]]
 axes.loglog(sizes[:4], loops, "o-", color="#d55e00", label="three loops")
-ways = [(rows_by_columns, "^-.", "#cc79a7"), (row_by_matrix, "v:", "#009e73"), (one_call, "s--", "#0072b2")]
+ways = [
+    (rows_by_columns, "^-.", "#cc79a7"),
+    (row_by_matrix, "v:", "#009e73"),
+    (one_call, "s--", "#0072b2"),
+]
 for way, mark, color in ways:
     seconds = [fastest(way, a.array, b.array, repeats=3) for a, b in pairs.values()]
     axes.loglog(sizes, seconds, mark, color=color, label=way.__name__.replace("_", " "))
@@ -1949,7 +1964,8 @@ nanoseconds = [fastest(sum_over, v) / v.numel() * 1e9 for v in views]
 
 figure, axes = plt.subplots(figsize=(6, 3.4), layout="constrained")
 axes.semilogx(steps, nanoseconds, "o-", color="#0072b2", base=2)
-axes.set(xlabel="stride, in elements", ylabel="nanoseconds an element", ylim=0, xticks=steps, xticklabels=steps)
+axes.set(xlabel="stride, in elements", ylabel="nanoseconds an element", ylim=0)
+axes.set(xticks=steps, xticklabels=steps)
 plt.show()
 
 # %% [markdown]
@@ -2017,7 +2033,9 @@ def debug_shape(got: tuple[int, ...], want: tuple[int | None, ...]) -> list[tupl
 
     ### BEGIN SOLUTION
     def fits(shape):
-        return len(shape) == len(want) and all(w in (None, n) for n, w in zip(shape, want, strict=True))
+        if len(shape) != len(want):
+            return False
+        return all(w in (None, n) for n, w in zip(shape, want, strict=True))
 
     def exchanged(i, j):
         order = list(range(len(got)))

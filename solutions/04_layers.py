@@ -129,11 +129,13 @@ def as_tensor(view: Parameter) -> Tensor:
 
 # %% exercise="layers-registry"
 class Registry:
-    """An object that sorts what is assigned to its attributes: parameters, buffers, modules, and all the rest."""
+    """An object that sorts what is assigned to its attributes: parameters, buffers, modules,
+    and all the rest.
+    """
 
     def __init__(self) -> None:
-        empty = {"_parameters": {}, "_buffers": {}, "_modules": {}, "_not_saved": set(), "training": True}
-        vars(self).update(empty)
+        empty = {"_parameters": {}, "_buffers": {}, "_modules": {}, "_not_saved": set()}
+        vars(self).update(empty, training=True)
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Keep `value` under `name`, in exactly one place: that of the first line below that fits.
@@ -145,16 +147,19 @@ class Registry:
         the name of a buffer            there it stays; None or a Tensor may take its value's place
         anything else                   a plain attribute, in vars(self)
 
-        A value that moves to another place leaves the old one, and a name that stays keeps its place in the order.
+        A value that moves to another place leaves the old one, and a name that stays keeps its
+        place in the order.
 
         raises   TypeError where the line that fits does not allow the value
                  AttributeError for a Parameter or a Registry before Registry.__init__ has run
         """
         ### BEGIN SOLUTION
         own = vars(self)
-        parameters, buffers, modules = (own.get(home, {}) for home in ("_parameters", "_buffers", "_modules"))
+        homes = "_parameters", "_buffers", "_modules"
+        parameters, buffers, modules = (own.get(home, {}) for home in homes)
         if isinstance(value, Parameter | Registry) and "_parameters" not in own:
-            raise AttributeError(f"{name} was assigned before super().__init__() ran: call that first in __init__")
+            early = f"{name} was assigned before super().__init__() ran"
+            raise AttributeError(f"{early}: call that first in __init__")
         if isinstance(value, Parameter):
             home, allowed = parameters, True
         elif name in parameters:
@@ -261,15 +266,22 @@ axes.axis("off")
 
 
 # %% exercise="layers-named"
-def named_members(module: Any, kind: str, prefix: str = "", seen: set[int] | None = None) -> Iterator[tuple[str, Any]]:
+def named_members(
+    module: Any,
+    kind: str,
+    prefix: str = "",
+    seen: set[int] | None = None,
+) -> Iterator[tuple[str, Any]]:
     """Every parameter (or every buffer) in a module and in all modules below it, each one once.
 
-    module   has dictionaries: module._modules of modules, and those that `kind` names. Any value may be None.
+    module   has dictionaries: module._modules of modules, and those that `kind` names.
+             Any value may be None.
     kind     "_parameters" or "_buffers"
     prefix   what stands in front of each name: "" here; "encoder." for the modules below "encoder"
     seen     the id() of every member that was given already, for the calls below; None at the top
-    yields   pairs of a dotted name and the member: first the module's own, then those of each module below, in the
-             order in which they were registered. A member that has several names is given under the first alone.
+    yields   pairs of a dotted name and the member: first the module's own, then those of each
+             module below, in the order in which they were registered. A member that has several
+             names is given under the first alone.
 
     PyTorch: Module.named_parameters, Module.named_buffers
     """
@@ -319,16 +331,18 @@ check("layers-named", named_members)
 def state_of(module: Any, prefix: str = "") -> dict[str, Any]:
     """All that must be written down to continue with this module elsewhere.
 
-    module   has the dictionaries _parameters, _buffers and _modules, and module._not_saved: the names of those buffers
-             of its own that can be worked out anew. Any value may be None, which is left out.
+    module   has the dictionaries _parameters, _buffers and _modules, and module._not_saved: the
+             names of those buffers of its own that can be worked out anew. Any value may be
+             None, which is left out.
     prefix   what stands in front of each name
-    returns  dotted name to parameter or buffer: the module's own parameters, its own buffers, then those of each module
-             below, in the order of registration. Unlike named_members, a member with several names is there under each.
+    returns  dotted name to parameter or buffer: the module's own parameters, its own buffers,
+             then those of each module below, in the order of registration. Unlike named_members,
+             a member with several names is there under each.
 
     PyTorch: Module.state_dict
     """
     ### BEGIN SOLUTION
-    saved = {name: buffer for name, buffer in module._buffers.items() if name not in module._not_saved}
+    saved = {name: b for name, b in module._buffers.items() if name not in module._not_saved}
     own = {**module._parameters, **saved}
     state = {prefix + name: member for name, member in own.items() if member is not None}
     for name, child in module._modules.items():
@@ -368,8 +382,9 @@ def mismatches(
 
     own      name to shape of all that a module has
     given    name to shape of all that the state dict has
-    returns  three lists of names: missing (the module's own, not given), in own's order; unexpected (given, not the
-             module's), in given's order; and those that both have in different shapes, in own's order
+    returns  three lists of names: missing (the module's own, not given), in own's order;
+             unexpected (given, not the module's), in given's order; and those that both have
+             in different shapes, in own's order
 
     >>> mismatches({"weight": (2, 3), "bias": (2,)}, {"weight": (3, 2), "scale": (2,)})
     (['bias'], ['scale'], ['weight'])
@@ -921,10 +936,11 @@ forward.legend(loc="lower left", fontsize=9)
 def preserving_std(shape: tuple[int, ...], gain: float, mode: str) -> float:
     """The standard deviation of random weights that neither blows a signal up nor lets it die away.
 
-    shape    of the weight: (out, in), or (out, in, ...) where each output reads several places of each input
+    shape    of the weight: (out, in), or (out, in, ...) where each output reads several places
+             of each input
     gain     what the activation that follows takes away, as a factor
-    mode     "fan_in" keeps the size of activations, "fan_out" that of gradients, "fan_average" is between the two: it
-             takes the mean of both fans
+    mode     "fan_in" keeps the size of activations, "fan_out" that of gradients, "fan_average"
+             is between the two: it takes the mean of both fans
     returns  a float
     raises   ValueError for a shape of fewer than two axes, and for another mode
 
@@ -935,7 +951,8 @@ def preserving_std(shape: tuple[int, ...], gain: float, mode: str) -> float:
     """
     ### BEGIN SOLUTION
     if len(shape) < 2:
-        raise ValueError(f"a weight of shape {tuple(shape)} has no fan-in and fan-out: it needs two axes at least")
+        weight = f"a weight of shape {tuple(shape)}"
+        raise ValueError(f"{weight} has no fan-in and fan-out: it needs two axes at least")
     places = math.prod(shape[2:])
     fan_in, fan_out = shape[1] * places, shape[0] * places
     fans = {"fan_in": fan_in, "fan_out": fan_out, "fan_average": (fan_in + fan_out) / 2}
@@ -1161,17 +1178,26 @@ class Linear(Module):
 
     weight   (out_features, in_features)
     bias     (out_features,), or None
-    Both begin as random numbers, spread evenly between -1 / sqrt(in_features) and 1 / sqrt(in_features).
+    Both begin as random numbers, spread evenly between -1 / sqrt(in_features) and
+    1 / sqrt(in_features).
     """
 
-    def __init__(self, in_features: int, out_features: int, bias: bool = True, *, dtype: Any = plain.float32):
-        """bias  whether there is one; self.bias is None where there is not, and then it is registered as None"""
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        bias: bool = True,
+        *,
+        dtype: Any = plain.float32,
+    ):
+        """bias  whether there is one; where not, self.bias is None, and registered as None"""
         ### BEGIN SOLUTION
         super().__init__()
         refuse_sizes(in_features=in_features, out_features=out_features)
         self.in_features, self.out_features = in_features, out_features
         bound = 1 / math.sqrt(in_features) if in_features else 0
-        self.weight = Parameter(uniform_(zeros(out_features, in_features, dtype=dtype), -bound, bound))
+        weight = zeros(out_features, in_features, dtype=dtype)
+        self.weight = Parameter(uniform_(weight, -bound, bound))
         self.register_parameter("bias", None)
         if bias:
             self.bias = Parameter(uniform_(zeros(out_features, dtype=dtype), -bound, bound))
@@ -1184,7 +1210,8 @@ class Linear(Module):
         ### END SOLUTION
 
     def extra_repr(self) -> str:
-        return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+        sizes = f"in_features={self.in_features}, out_features={self.out_features}"
+        return f"{sizes}, bias={self.bias is not None}"
 
 
 # %% [markdown]
@@ -1325,13 +1352,16 @@ activation_statistics(preset="relu, PyTorch's default")
 
 # %% exercise="layers-dropout"
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, generator: Any = None) -> Tensor:
-    """Each element is 0 with probability p; the others are scaled so that the mean stays what it was.
+    """Each element is 0 with probability p; the others are scaled so that the mean stays what
+    it was.
 
     input      a tensor of floats
     p          a probability, from 0 to 1
     training   where this is False, nothing is dropped and nothing scaled
-    generator  where the random numbers come from; stream(generator) is that, or the default where it is None
-    returns    a tensor of the same shape and dtype. Its gradient is dropped and scaled in the same places.
+    generator  where the random numbers come from; stream(generator) is that, or the default
+               where it is None
+    returns    a tensor of the same shape and dtype. Its gradient is dropped and scaled in the
+               same places.
     raises     ValueError for a p that is no probability
 
     PyTorch: torch.nn.functional.dropout
@@ -1465,13 +1495,15 @@ def mean_along(x: np.ndarray, dims: tuple[int, ...]) -> np.ndarray:
 def normalized_gradient(
     grad: np.ndarray, normal: np.ndarray, rstd: np.ndarray, dims: tuple[int, ...], centred: bool
 ) -> np.ndarray:
-    """The gradient of x, from that of normal = (x - mean) * rstd, where mean and rstd were calculated from x itself.
+    """The gradient of x, from that of normal = (x - mean) * rstd, where mean and rstd were
+    calculated from x itself.
 
     grad     the gradient of `normal`, in its shape
     normal   what came out
     rstd     1 / sqrt(variance + eps), with the axes `dims` kept, of size 1
     dims     the axes along which mean and variance were taken, counted from the front
-    centred  False where no mean was taken away, as in RMSNorm: normal = x * rstd, rstd = 1 / sqrt(mean of x**2 + eps)
+    centred  False where no mean was taken away, as in RMSNorm: normal = x * rstd,
+             rstd = 1 / sqrt(mean of x**2 + eps)
     returns  an array in the shape and dtype of grad
 
     PyTorch: what layer_norm, rms_norm and batch_norm compute on their way back
@@ -1721,9 +1753,10 @@ def batch_statistics(
     running_mean  shape (channels,), from all batches before; it is left as it was
     running_var   the same
     momentum      the share of the new batch in the running values
-    returns       mean and variance of each channel of the batch, to normalize with (the sum of squares divided by the
-                  count), then the running mean and the running variance after this batch (into which the variance goes
-                  with the sum of squares divided by count - 1). Four arrays of shape (channels,)
+    returns       mean and variance of each channel of the batch, to normalize with (the sum of
+                  squares divided by the count), then the running mean and the running variance
+                  after this batch (into which the variance goes with the sum of squares divided
+                  by count - 1). Four arrays of shape (channels,)
     raises        ValueError where there is only one value for a channel, or none
 
     >>> x, ones = np.array([[0.0], [2.0], [4.0], [6.0]]), np.ones(1)
@@ -1737,8 +1770,8 @@ def batch_statistics(
     count = math.prod(x.shape[d] for d in dims)
     if count < 2:
         raise ValueError(
-            f"a batch of shape {x.shape} has fewer than two values for a channel, and so no variance: "
-            f"give more examples, or use eval() where there are running statistics"
+            f"a batch of shape {x.shape} has fewer than two values for a channel, and so no "
+            f"variance: give more examples, or use eval() where there are running statistics"
         )
     mean = np.add.reduce(x, dims) / count
     centred = x - mean.reshape(-1, *[1] * (x.ndim - 2))
@@ -1898,7 +1931,8 @@ norm = BatchNorm1d(1)
 for step in range(1, 51):
     norm(randn(32, 1) * 2 + 5)
     if step in (1, 5, 20, 50):
-        print(f"after {step:2} batches: mean {norm.running_mean.item():.3f}, variance {norm.running_var.item():.3f}")
+        mean, variance = norm.running_mean.item(), norm.running_var.item()
+        print(f"after {step:2} batches: mean {mean:.3f}, variance {variance:.3f}")
 print("in training:", norm(tensor([[5.0], [9.0]])).tolist())
 print("in eval:    ", norm.eval()(tensor([[5.0], [9.0]])).tolist())
 
@@ -1957,12 +1991,19 @@ axes.axis("off")
 
 
 # %% exercise="layers-embedding"
-def embedding_gradient(grad: np.ndarray, ids: np.ndarray, count: int, padding_idx: int | None) -> np.ndarray:
+def embedding_gradient(
+    grad: np.ndarray,
+    ids: np.ndarray,
+    count: int,
+    padding_idx: int | None,
+) -> np.ndarray:
     """The gradient of a table of `count` vectors, from that of table[ids].
 
     grad         shape (*ids.shape, width)
-    ids          whole numbers of any shape, from 0 to count - 1; an id may occur many times, or never
-    padding_idx  the id whose vector stands for "nothing here" and is never to change; None where there is no such id
+    ids          whole numbers of any shape, from 0 to count - 1; an id may occur many times,
+                 or never
+    padding_idx  the id whose vector stands for "nothing here" and is never to change; None
+                 where there is no such id
     returns      shape (count, width), in grad's dtype
 
     >>> embedding_gradient(np.array([[1.0], [10.0], [5.0]]), np.array([0, 0, 2]), 3, None).T
@@ -2118,13 +2159,15 @@ axes.axis("off")
 def call_with_hooks(
     module: Any, args: tuple, kwargs: dict, before: Iterable[Callable], after: Iterable[Callable]
 ) -> Any:
-    """module.forward(*args, **kwargs), between those who want to see or change what goes in and what comes out.
+    """module.forward(*args, **kwargs), between those who want to see or change what goes in and
+    what comes out.
 
-    before   functions hook(module, args), called in order, each with what the one before it left. One that returns
-             None has only watched. What another returns takes the place of args: a tuple, or one value for the only
-             argument
-    after    functions hook(module, args, output), called in order with the args that forward was given. One that
-             returns None has only watched; what another returns takes the place of output
+    before   functions hook(module, args), called in order, each with what the one before it
+             left. One that returns None has only watched. What another returns takes the place
+             of args: a tuple, or one value for the only argument
+    after    functions hook(module, args, output), called in order with the args that forward was
+             given. One that returns None has only watched; what another returns takes the place
+             of output
     returns  the output that is left
 
     PyTorch: Module._call_impl
@@ -2268,8 +2311,10 @@ class BackwardHooks:
 def multiply_adds(weight_shape: tuple[int, ...], output_shape: tuple[int, ...]) -> int:
     """How many products a layer calculates and adds up, for its weight; a bias has none.
 
-    weight_shape  (out, in), or (out, in, ...) for a layer whose outputs read several places of each input
-    output_shape  the shape of all that comes out, with the batch and all other axes; the `out` axis is among them
+    weight_shape  (out, in), or (out, in, ...) for a layer whose outputs read several places of
+                  each input
+    output_shape  the shape of all that comes out, with the batch and all other axes; the `out`
+                  axis is among them
     returns       a whole number
 
     >>> multiply_adds((10, 784), (64, 10))
@@ -2354,8 +2399,8 @@ def costs(model: Module, *inputs: Any) -> list[Cost]:
 model = Sequential(Linear(784, 256), LayerNorm(256), GELU(), Dropout(0.1), Linear(256, 10))
 print(f"{'layer':9}{'':10}{'parameters':>11}{'multiply-adds':>15}{'activation bytes':>18}")
 rows = costs(model, randn(64, 784))
-for cost in rows:
-    print(f"{cost.name:3}{cost.kind:16}{cost.parameters:11,}{cost.multiply_adds:15,}{cost.activation_bytes:18,}")
+for c in rows:
+    print(f"{c.name:3}{c.kind:16}{c.parameters:11,}{c.multiply_adds:15,}{c.activation_bytes:18,}")
 print(f"{'in all':19}{sum(c.parameters for c in rows):11,}{sum(c.multiply_adds for c in rows):15,}")
 
 # %% [markdown]
@@ -2575,7 +2620,8 @@ axes.legend(fontsize=9)
 # %%
 for kind, flow in flows.items():
     shares = [steps[-1].zeros for steps in flow.activations.values() if steps[-1].zeros > 0]
-    print(f"{kind:12} zeros behind each relu:", " ".join(f"{share:.0%}" for share in shares) or "none")
+    listed = " ".join(f"{share:.0%}" for share in shares)
+    print(f"{kind:12} zeros behind each relu:", listed or "none")
 
 # %% [markdown]
 # Around a half is healthy. A layer at 100 % is dead, and everything in front of it with it.
@@ -2611,7 +2657,9 @@ gradient_flow(preset="vanishing sigmoid")
 #     import gradwright as torch        # or: import torch
 #     nn = torch.nn
 #
-#     model = nn.Sequential(nn.Linear(2, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Dropout(0.1), nn.Linear(32, 1))
+#     model = nn.Sequential(
+#         nn.Linear(2, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Dropout(0.1), nn.Linear(32, 1)
+#     )
 #     model.eval().load_state_dict(state)
 #
 # | | here | PyTorch |

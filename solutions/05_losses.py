@@ -95,7 +95,8 @@ def logsumexp(x: np.ndarray, axis: int) -> np.ndarray:
 
     x        an array of floats; every axis has at least one element
     axis     which one disappears
-    returns  an array of x's dtype, with one axis fewer: -inf where all elements are -inf, inf where one is inf
+    returns  an array of x's dtype, with one axis fewer: -inf where all elements are -inf,
+             inf where one is inf
 
     >>> logsumexp(np.array([[1000.0, 1000.0]]), 1).round(4).tolist()
     [1000.6931]
@@ -146,7 +147,8 @@ def log_softmax(x: np.ndarray, axis: int) -> np.ndarray:
 
     x        an array of floats, none of them +inf or nan; every axis has at least one element
     axis     along which exp(result) sums to 1
-    returns  an array of x's shape and dtype: -inf where x is -inf, but nan in a row of -inf alone, which has no softmax
+    returns  an array of x's shape and dtype: -inf where x is -inf, but nan in a row of -inf
+             alone, which has no softmax
 
     >>> log_softmax(np.array([[1000.0, 0.0]]), 1).tolist()
     [[0.0, -1000.0]]
@@ -239,7 +241,8 @@ class CrossEntropy(Operation, of=mean_cross_entropy):
     """Mean of -log softmax(logits)[id] over the rows, as one operation."""
 
     def forward(self, logits: plain.Tensor, ids: np.ndarray) -> plain.Tensor:
-        """The mean loss; saves what backward will need (self.save is for tensors, ids can be kept as an attribute).
+        """The mean loss; saves what backward will need (self.save is for tensors, ids can be
+        kept as an attribute).
 
         logits   shape (N, C), floats
         ids      shape (N,), whole numbers from 0 to C - 1
@@ -259,7 +262,9 @@ class CrossEntropy(Operation, of=mean_cross_entropy):
         ### END SOLUTION
 
     def backward(self, grad: np.ndarray) -> np.ndarray:
-        """The gradient of the logits, a new array of their shape and dtype, from that of the loss, of shape ()."""
+        """The gradient of the logits, a new array of their shape and dtype, from that of the
+        loss, of shape ().
+        """
         ### BEGIN SOLUTION
         (p,) = self.saved
         slope = p.copy()
@@ -328,7 +333,8 @@ def soft_targets(
     classes          C, how many there are
     weight           shape (C,): how much each class counts; None: all count 1
     ignore_index     rows with this id do not count; it may be negative, or the number of a class
-    label_smoothing  from 0 to 1: which part of a row's target is shared out evenly among all classes
+    label_smoothing  from 0 to 1: which part of a row's target is shared out evenly among all
+                     classes
     returns          the targets q, shape (N, C), float64, and the count, a float
 
     >>> soft_targets(np.array([1, -100]), 3, np.array([1.0, 2.0, 4.0]), label_smoothing=0.3)
@@ -540,7 +546,8 @@ print("gradient", logits.grad.numpy().round(4).tolist())
 sure = gradwright.tensor([[10.0] + [0.0] * 9])
 right = gradwright.tensor([0])
 print("once    ", round(cross_entropy(sure, right).item(), 4))
-print("twice   ", round(cross_entropy(sure.softmax(1), right).item(), 4), "for a network that is sure, and right")
+twice = cross_entropy(sure.softmax(1), right)
+print("twice   ", round(twice.item(), 4), "for a network that is sure, and right")
 
 # %% [markdown]
 # ## Yes or no, and how far off
@@ -573,7 +580,8 @@ def bce_with_logits(
     x           logits, an array of floats, as large as they like
     y           the truth, of x's shape and dtype: 1 for yes, 0 for no, or a probability
     pos_weight  what the term of yes is multiplied by; broadcasts against x
-    returns     two arrays in the shape and dtype of x: the losses, and their derivatives with respect to x
+    returns     two arrays in the shape and dtype of x: the losses, and their derivatives with
+                respect to x
 
     >>> bce_with_logits(np.array([0.0, 1000.0]), np.array([1.0, 0.0]))[0].round(4).tolist()
     [0.6931, 1000.0]
@@ -807,7 +815,8 @@ def distillation_loss(student: Tensor, teacher: Tensor, temperature: float) -> T
 
     student, teacher  logits, shape (N, C)
     temperature       a positive number
-    returns           a tensor without axes: the mean over the N rows. No gradient goes to the teacher.
+    returns           a tensor without axes: the mean over the N rows. No gradient goes to the
+                      teacher.
 
     Both logits may be in the thousands. `kl_div` is there, and the tensor's own `log_softmax`.
 
@@ -906,17 +915,26 @@ def p_norm(numbers: Any, p: float) -> float:
 
 # %% exercise="losses-clip-norm"
 def clip_grad_norm_(
-    parameters: Tensor | Iterable[Tensor], max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False
+    parameters: Tensor | Iterable[Tensor],
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
 ) -> Tensor:
-    """Scale the gradients of all parameters together, in place, so that their norm is max_norm at the most.
+    """Scale the gradients of all parameters together, in place, so that their norm is max_norm
+    at the most.
 
-    parameters          one tensor, or many, perhaps from a generator; those whose .grad is None are passed over
-    norm_type           2 for the root of the sum of squares, 1 for the sum of sizes, math.inf for the largest size, or
-                        any p above 0: the sum of |g|**p, to the power 1 / p
-    error_if_nonfinite  raise RuntimeError where the norm is nan or inf, and leave the gradients as they are
-    returns             the norm before clipping, a tensor without axes; 0 where there are no gradients
+    parameters          one tensor, or many, perhaps from a generator; those whose .grad is None
+                        are passed over
+    norm_type           2 for the root of the sum of squares, 1 for the sum of sizes, math.inf
+                        for the largest size, or any p above 0: the sum of |g|**p, to the power
+                        1 / p
+    error_if_nonfinite  raise RuntimeError where the norm is nan or inf, and leave the gradients
+                        as they are
+    returns             the norm before clipping, a tensor without axes; 0 where there are no
+                        gradients
 
-    The factor is max_norm / (norm + 1e-6), and never above 1. `t.mul_(number)` changes a tensor in place.
+    The factor is max_norm / (norm + 1e-6), and never above 1. `t.mul_(number)` changes a tensor
+    in place.
 
     PyTorch: torch.nn.utils.clip_grad_norm_
     """
@@ -927,7 +945,8 @@ def clip_grad_norm_(
         return Tensor(np.zeros((), np.float32))
     norm = p_norm([p_norm(g.array, norm_type) for g in grads], norm_type)
     if error_if_nonfinite and not math.isfinite(norm):
-        raise RuntimeError(f"the norm of the gradients is {norm}, so they cannot be clipped: find out where it began")
+        refused = f"the norm of the gradients is {norm}, so they cannot be clipped"
+        raise RuntimeError(f"{refused}: find out where it began")
     factor = float(max_norm) / (norm + 1e-6)
     if not factor >= 1:  # below 1, or nan
         for g in grads:  # as g.mul_(factor) does, without its questions
@@ -1085,8 +1104,8 @@ def made_here(inputs: Sequence[np.ndarray], output: np.ndarray) -> str:
 
     inputs   arrays, of any dtype
     output   what an operation made of them
-    returns  "nan" where the output has a nan and no input has; otherwise "inf" where the output has an inf (of either
-             sign) and all inputs are finite; otherwise ""
+    returns  "nan" where the output has a nan and no input has; otherwise "inf" where the output
+             has an inf (of either sign) and all inputs are finite; otherwise ""
 
     >>> made_here([np.array([0.0, 1.0])], np.array([-np.inf, 0.0]))
     'inf'
@@ -1208,7 +1227,8 @@ def similarity_loss(gains, features, weights, truth):
 
 rng = np.random.default_rng(0)
 gains = gradwright.full((300,), 30.0, requires_grad=True)
-features = gradwright.tensor(np.vstack([rng.standard_normal((3, 4)), np.zeros((1, 4))]).tolist(), requires_grad=True)
+rows = np.vstack([rng.standard_normal((3, 4)), np.zeros((1, 4))])
+features = gradwright.tensor(rows.tolist(), requires_grad=True)
 weights = gradwright.tensor([9.0, -9.0, 9.0, -9.0], requires_grad=True)
 truth = gradwright.tensor([0.0, 1.0, 1.0, 0.0])
 

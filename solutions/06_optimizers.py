@@ -199,7 +199,8 @@ def rmsprop_step(
 
     p, g    the parameter and its gradient; g is left as it is
     v       the fading mean of squares, changed in place
-    mean    the fading mean of gradients, changed in place; None for the variant that is not centered
+    mean    the fading mean of gradients, changed in place; None for the variant that is not
+            centered
     buffer  what momentum sums up, changed in place; None where momentum is 0
 
     >>> p, v = np.array([1.0]), np.array([0.0])
@@ -292,7 +293,8 @@ def adam_step(
     """One step of Adam, in place.
 
     p, g  the parameter and its gradient; g is left as it is
-    m, v  the fading means of the gradient and of its square, changed in place: they stay uncorrected
+    m, v  the fading means of the gradient and of its square, changed in place: they stay
+          uncorrected
     step  the number of this step, 1 for the first
 
     >>> p, m, v = np.array([1.0]), np.array([0.0]), np.array([0.0])
@@ -369,7 +371,8 @@ def adamw_step(
     eps: float = 1e-8,
     weight_decay: float = 1e-2,
 ) -> None:
-    """One step of AdamW, in place: the weight is shrunk, and then Adam's step is taken with the gradient as it is.
+    """One step of AdamW, in place: the weight is shrunk, and then Adam's step is taken with the
+    gradient as it is.
 
     The arguments are those of adam_step, with the decay behind them.
 
@@ -427,16 +430,22 @@ optimizer_paths(preset="valley")
 
 
 # %% exercise="optimizers-group"
-def complete_group(group: dict[str, Any], defaults: dict[str, Any], others: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def complete_group(
+    group: dict[str, Any],
+    defaults: dict[str, Any],
+    others: Sequence[dict[str, Any]],
+) -> dict[str, Any]:
     """A group with all that was left out, ready to be added to an optimizer.
 
-    group     "params": one tensor, or many in any order and kind of collection, a generator too; and some settings
+    group     "params": one tensor, or many in any order and kind of collection, a generator too;
+              and some settings
     defaults  every setting that a group has, with its value where the group does not say
     others    the groups that the optimizer has already, each with a list "params"
     returns   a new dictionary, in which "params" is a list; `group` itself stays as it is
     raises    TypeError for a parameter that is no tensor
-              ValueError for one that is no leaf (`.is_leaf`), or is in another group or twice in this one, and for a
-              setting that is not among the defaults; let it name what is wrong
+              ValueError for one that is no leaf (`.is_leaf`), or is in another group or twice in
+              this one, and for a setting that is not among the defaults; let it name what is
+              wrong
 
     PyTorch: Optimizer.add_param_group
     """
@@ -446,11 +455,13 @@ def complete_group(group: dict[str, Any], defaults: dict[str, Any], others: Sequ
     taken = {id(p) for other in others for p in other["params"]}
     for p in params:
         if not isinstance(p, plain.Strided):
-            raise TypeError(f"an optimizer moves tensors, and among its parameters is a {type(p).__name__}")
+            kind = type(p).__name__
+            raise TypeError(f"an optimizer moves tensors, and among its parameters is a {kind}")
+        this = f"the parameter of shape {p.shape}"
         if not p.is_leaf:
-            raise ValueError(f"the parameter of shape {p.shape} is not a leaf: hand over what it was made from")
+            raise ValueError(f"{this} is not a leaf: hand over what it was made from")
         if id(p) in taken:
-            raise ValueError(f"the parameter of shape {p.shape} is there twice, and would be moved twice a step")
+            raise ValueError(f"{this} is there twice, and would be moved twice a step")
         taken.add(id(p))
     unknown = sorted(group.keys() - defaults.keys() - {"params"})
     if unknown:
@@ -499,11 +510,14 @@ def step_all(
     """Call `update` for every parameter that has a gradient.
 
     param_groups  dictionaries with a list "params" of tensors, "maximize", and more
-    state         a dictionary by parameter, where each has a dictionary of its own: its memory. A parameter that moves
-                  for the first time may be missing here, and gets an empty one.
-    update        update(p, g, memory, group): the parameter, its gradient as an array, its memory, its group
+    state         a dictionary by parameter, where each has a dictionary of its own: its memory.
+                  A parameter that moves for the first time may be missing here, and gets an
+                  empty one.
+    update        update(p, g, memory, group): the parameter, its gradient as an array, its
+                  memory, its group
 
-    Neither a gradient nor its memory is changed here; a parameter without a gradient is passed over.
+    Neither a gradient nor its memory is changed here; a parameter without a gradient is passed
+    over.
 
     PyTorch: Optimizer.step
     """
@@ -551,13 +565,18 @@ check("optimizers-step", step_all)
 
 
 # %% exercise="optimizers-pack"
-def pack_state(param_groups: Sequence[dict[str, Any]], state: dict[Tensor, dict[str, Any]]) -> dict[str, Any]:
+def pack_state(
+    param_groups: Sequence[dict[str, Any]],
+    state: dict[Tensor, dict[str, Any]],
+) -> dict[str, Any]:
     """Groups and memories without a parameter in them, to be saved.
 
     param_groups  dictionaries with a list "params" of tensors, and settings
     state         the memory of each parameter that has moved so far; others are missing
-    returns       "state": a dictionary from a parameter's number to its memory, for those that have one
-                  "param_groups": a list of new dictionaries, with the settings, and numbers in "params"
+    returns       "state": a dictionary from a parameter's number to its memory, for those that
+                  have one
+                  "param_groups": a list of new dictionaries, with the settings, and numbers in
+                  "params"
 
     The tensors in the memories are handed over as they are; neither argument is changed.
 
@@ -566,9 +585,11 @@ def pack_state(param_groups: Sequence[dict[str, Any]], state: dict[Tensor, dict[
     ### BEGIN SOLUTION
     params = [p for group in param_groups for p in group["params"]]
     number = {id(p): i for i, p in enumerate(params)}
+    numbers = [[number[id(p)] for p in group["params"]] for group in param_groups]
+    pairs = zip(param_groups, numbers, strict=True)
     return {
         "state": {number[id(p)]: memory for p, memory in state.items() if id(p) in number},
-        "param_groups": [{**group, "params": [number[id(p)] for p in group["params"]]} for group in param_groups],
+        "param_groups": [{**group, "params": own} for group, own in pairs],
     }
     ### END SOLUTION
 
@@ -602,13 +623,16 @@ check("optimizers-pack", pack_state)
 def unpack_state(
     saved: dict[str, Any], param_groups: Sequence[dict[str, Any]]
 ) -> tuple[list[dict[str, Any]], dict[Tensor, dict[str, Any]]]:
-    """Groups and memories for the parameters that are here, from what pack_state has made elsewhere.
+    """Groups and memories for the parameters that are here, from what pack_state has made
+    elsewhere.
 
     saved         what pack_state returns; it stays as it is
-    param_groups  the groups that are here, with their parameters and with settings that are to be replaced
+    param_groups  the groups that are here, with their parameters and with settings that are to
+                  be replaced
     returns       new groups: the saved settings, with the parameters that are here, in their order
                   the memories, by parameter; every tensor in them is a copy (`clone()`)
-    raises        ValueError where the number of groups, or of parameters in one, is not the saved one
+    raises        ValueError where the number of groups, or of parameters in one, is not the
+                  saved one
 
     PyTorch: Optimizer.load_state_dict
     """
@@ -616,7 +640,8 @@ def unpack_state(
     sizes = [len(group["params"]) for group in param_groups]
     saved_sizes = [len(group["params"]) for group in saved["param_groups"]]
     if sizes != saved_sizes:
-        raise ValueError(f"the saved groups have {saved_sizes} parameters, and this optimizer has {sizes}")
+        theirs = f"the saved groups have {saved_sizes} parameters"
+        raise ValueError(f"{theirs}, and this optimizer has {sizes}")
     groups, params = [], {}
     for old, here in zip(saved["param_groups"], param_groups, strict=True):
         groups.append({**old, "params": list(here["params"])})
@@ -934,13 +959,15 @@ class RMSprop(Optimizer):
 # trained towards 3, in the group of its own that a bias would have:
 
 # %%
-weight, bias = gradwright.tensor([1.0], requires_grad=True), gradwright.tensor([0.0], requires_grad=True)
+weight = gradwright.tensor([1.0], requires_grad=True)
+bias = gradwright.tensor([0.0], requires_grad=True)
 optimizer = AdamW([{"params": [weight]}, {"params": [bias], "weight_decay": 0.0}], lr=0.1)
 for _ in range(100):
     optimizer.zero_grad()
     ((2 * weight + bias - 6) ** 2).sum().backward()
     optimizer.step()
-print("2 *", round(weight.item(), 3), "+", round(bias.item(), 3), "=", round((2 * weight + bias).item(), 3))
+w, b, y = (round(t.item(), 3) for t in (weight, bias, 2 * weight + bias))
+print("2 *", w, "+", b, "=", y)
 print(optimizer)
 
 # %% [markdown]
@@ -975,10 +1002,12 @@ def training_step(
     """One step along the gradient of the mean loss over all examples of all parts.
 
     optimizer   has zero_grad() and step(); what it moves are the parameters
-    parameters  whose gradients are clipped together to max_norm, by clip_grad_norm_. Old gradients may be left in them.
+    parameters  whose gradients are clipped together to max_norm, by clip_grad_norm_. Old
+                gradients may be left in them.
     loss_of     loss_of(part) is the mean loss of one part's examples, a tensor of one element
     parts       arrays with one example a row; they need not be equally long
-    returns     the mean loss over all examples, before the step, and the norm of its gradient, before clipping; floats
+    returns     the mean loss over all examples, before the step, and the norm of its gradient,
+                before clipping; floats
 
     PyTorch: no such function; these lines are in every training loop
     """
@@ -1043,7 +1072,8 @@ def train(model, epochs, optimizer):
     parameters = list(model.parameters())
 
     def loss_of(rows):
-        return F.cross_entropy(model(gradwright.tensor(images[rows]).float()), gradwright.tensor(labels[rows]))
+        x, ids = gradwright.tensor(images[rows]).float(), gradwright.tensor(labels[rows])
+        return F.cross_entropy(model(x), ids)
 
     for _ in range(epochs):
         order = rng.permutation(training)
@@ -1068,7 +1098,8 @@ print(f"{(said == labels[testing]).mean():.1%} of the digits that it has not see
 # before.
 
 # %%
-recorded = json.loads((Path(gradwright.__file__).parents[1] / "data" / "digits_curve.json").read_text())
+folder = Path(gradwright.__file__).parents[1] / "data"
+recorded = json.loads((folder / "digits_curve.json").read_text())
 
 rng = np.random.default_rng(recorded["seed"])
 model = nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10)).double()

@@ -127,7 +127,8 @@ check("schedulers-step-decay", step_decay)
 
 # %% exercise="schedulers-cosine"
 def cosine(step: float, lr: float, total: int, lr_min: float = 0.0) -> float:
-    """The rate of a step, on half a wave from lr at step 0 to lr_min at step `total`; lr_min from there on.
+    """The rate of a step, on half a wave from lr at step 0 to lr_min at step `total`; lr_min
+    from there on.
 
     raises  ValueError where total is below 1
 
@@ -188,18 +189,21 @@ check("schedulers-cosine", cosine)
 
 # %% exercise="schedulers-warmup"
 def warmup_cosine(step: int, lr: float, warmup: int, total: int, lr_min: float = 0.0) -> float:
-    """The rate of a step: up to lr in the steps 0 to warmup - 1, and down to lr_min at step `total`, as in the table.
+    """The rate of a step: up to lr in the steps 0 to warmup - 1, and down to lr_min at step
+    `total`, as in the table.
 
     raises  ValueError where total is below 1, or warmup is below 0 or above total
 
     >>> [round(warmup_cosine(step, 1.0, 4, 8), 3) for step in range(10)]
     [0.25, 0.5, 0.75, 1.0, 1.0, 0.854, 0.5, 0.146, 0.0, 0.0]
 
-    PyTorch: LinearLR and CosineAnnealingLR in a SequentialLR, whose warm-up begins at a start_factor
+    PyTorch: LinearLR and CosineAnnealingLR in a SequentialLR, whose warm-up begins at a
+    start_factor
     """
     ### BEGIN SOLUTION
     if total < 1 or not 0 <= warmup <= total:
-        raise ValueError(f"warmup={warmup} of total={total} steps: it is 0 to total, and total at least 1")
+        given = f"warmup={warmup} of total={total} steps"
+        raise ValueError(f"{given}: it is 0 to total, and total at least 1")
     if step < warmup:
         return lr * (step + 1) / warmup
     if step >= total:
@@ -278,7 +282,12 @@ right.set(xlabel="step", ylabel="momentum", ylim=(0.8, 1))
 
 
 # %% exercise="schedulers-anneal"
-def anneal(step: float, ends: Sequence[float], values: Sequence[float], linear: bool = False) -> float:
+def anneal(
+    step: float,
+    ends: Sequence[float],
+    values: Sequence[float],
+    linear: bool = False,
+) -> float:
     """The value at a step, on a curve through phases.
 
     ends    the step at which each phase ends, in rising order; they need not be whole numbers
@@ -360,27 +369,31 @@ def too_early(rates: Sequence[float]) -> str:
 
 # %% exercise="schedulers-scheduler"
 class LRScheduler:
-    """Writes a rate into every group of an optimizer, step by step. A subclass says which, by get_lr().
+    """Writes a rate into every group of an optimizer, step by step. A subclass says which, by
+    get_lr().
 
-    Attributes: optimizer; base_lrs, the list of initial rates; last_epoch, the step whose rates are in the groups.
+    Attributes: optimizer; base_lrs, the list of initial rates; last_epoch, the step whose rates
+    are in the groups.
 
     PyTorch: torch.optim.lr_scheduler.LRScheduler
     """
 
     def __init__(self, optimizer: Any, last_epoch: int = -1):
-        """last_epoch: -1 for a new schedule, which keeps each group's "lr" as its "initial_lr" unless it has one;
-        otherwise the last step that was taken.
+        """last_epoch: -1 for a new schedule, which keeps each group's "lr" as its "initial_lr"
+        unless it has one; otherwise the last step that was taken.
 
         raises  KeyError where last_epoch is not -1 and a group has no "initial_lr"
         """
         if not hasattr(optimizer, "param_groups"):
-            raise TypeError(f"a scheduler stands around an optimizer, and got a {type(optimizer).__name__}")
+            kind = type(optimizer).__name__
+            raise TypeError(f"a scheduler stands around an optimizer, and got a {kind}")
         ### BEGIN SOLUTION
         for group in optimizer.param_groups:
             if last_epoch == -1:
                 group.setdefault("initial_lr", group["lr"])
             elif "initial_lr" not in group:
-                raise KeyError(f"to resume after step {last_epoch}, every group needs its 'initial_lr': load the state")
+                needed = "every group needs its 'initial_lr': load the state"
+                raise KeyError(f"to resume after step {last_epoch}, {needed}")
         self.optimizer = optimizer
         self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
         self.last_epoch = last_epoch
@@ -395,14 +408,15 @@ class LRScheduler:
         self._is_initial = False
 
     def get_lr(self) -> list[float]:
-        raise NotImplementedError(f"{type(self).__name__} has no get_lr(): return the rates of step last_epoch")
+        kind = type(self).__name__
+        raise NotImplementedError(f"{kind} has no get_lr(): return the rates of step last_epoch")
 
     def step(self) -> None:
         """Go on to the next step, and hand the rates of get_lr() to set_rates().
 
-        _step_count counts the calls of this method, and the first one is the constructor's. At the second,
-        warn with the sentence of too_early(self.get_last_lr()), and stacklevel=2, if the optimizer has not moved:
-        if steps_taken(...) of it is still self._steps_before.
+        _step_count counts the calls of this method, and the first one is the constructor's. At
+        the second, warn with the sentence of too_early(self.get_last_lr()), and stacklevel=2, if
+        the optimizer has not moved: if steps_taken(...) of it is still self._steps_before.
         """
         ### BEGIN SOLUTION
         if self._step_count == 1 and steps_taken(self.optimizer) == self._steps_before:
@@ -431,7 +445,9 @@ class LRScheduler:
         ### END SOLUTION
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over the attributes that another scheduler of this kind has given. The groups are left as they are."""
+        """Take over the attributes that another scheduler of this kind has given. The groups are
+        left as they are.
+        """
         ### BEGIN SOLUTION
         vars(self).update(state_dict)
         ### END SOLUTION
@@ -851,7 +867,8 @@ def scheduled_epoch(
     scheduler  has step()
     loss_of    loss_of(batch) is the loss of a batch, a tensor of one element
     batches    anything to walk over; old gradients may be left from before
-    returns    the loss of each step, and the rate of the first group that the step was taken with; lists of floats
+    returns    the loss of each step, and the rate of the first group that the step was taken
+               with; lists of floats
 
     PyTorch: no such function; these lines are in every training loop
     """
@@ -925,7 +942,8 @@ def plateau_step(
 ) -> bool:
     """One round of a plateau scheduler: whether the rate has to fall now.
 
-    kept  "best", "num_bad_epochs" and "cooldown_counter", changed in place; other entries are left alone
+    kept  "best", "num_bad_epochs" and "cooldown_counter", changed in place; other entries are
+          left alone
 
     >>> kept = {"best": 2.0, "num_bad_epochs": 0, "cooldown_counter": 0}
     >>> [plateau_step(kept, metric, patience=1) for metric in (1.0, 1.0, 1.0, 1.0)]
@@ -1045,7 +1063,8 @@ for settings in ({"eps": 0.0}, {"min_lr": 1e-3}, {"cooldown": 10, "patience": 8}
     optimizer = optim.SGD([gradwright.ones(1, requires_grad=True)], lr=0.1)
     scheduler = ReduceLROnPlateau(optimizer, **({"patience": 3} | settings))
     for n in range(56):
-        scheduler.step(0.4 + 0.2 * math.exp(-n / 3) + (n >= 12) * (6000 * math.exp(-1.2 * (n - 12)) + 0.3))
+        jump = (n >= 12) * (6000 * math.exp(-1.2 * (n - 12)) + 0.3)
+        scheduler.step(0.4 + 0.2 * math.exp(-n / 3) + jump)
     print(settings, "rate at the end:", scheduler.get_last_lr())
 
 # %% [markdown]
@@ -1160,7 +1179,8 @@ W, T = 4, 12
 
 
 def both(o):
-    return SequentialLR(o, [LinearLR(o, 1 / W, total_iters=W), CosineAnnealingLR(o, T - W)], milestones=[W])
+    parts = [LinearLR(o, 1 / W, total_iters=W), CosineAnnealingLR(o, T - W)]
+    return SequentialLR(o, parts, milestones=[W])
 
 
 print(np.round(rates(both, T + 1), 3))
@@ -1190,7 +1210,8 @@ def resume(
 ) -> tuple[Any, Any]:
     """Optimizer and scheduler as they were when their states were saved.
 
-    saved           "optimizer" and "scheduler": what their state_dict() has given; it stays as it is
+    saved           "optimizer" and "scheduler": what their state_dict() has given; it stays as
+                    it is
     make_optimizer  make_optimizer() builds a new optimizer around the model's parameters
     make_scheduler  make_scheduler(optimizer) builds a new scheduler around that optimizer
     returns         both, so that no later step can tell
@@ -1254,13 +1275,15 @@ def lr_range_test(
     lr_max: float = 1.0,
     stop: float = 4.0,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Train at rates that rise from lr_min to lr_max, one step for each batch, and put everything back.
+    """Train at rates that rise from lr_min to lr_max, one step for each batch, and put
+    everything back.
 
-    optimizer  holds the parameters; during the test all its groups have the same rate. Afterwards parameters, settings
-               and memories are as before, and no gradient is left. Buffers, which no optimizer holds, stay as they are.
+    optimizer  holds the parameters; during the test all its groups have the same rate.
+               Afterwards parameters, settings and memories are as before, and no gradient is
+               left. Buffers, which no optimizer holds, stay as they are.
     loss_of    loss_of(batch) is a tensor of one element, above 0
-    returns    the rates and the losses, each measured before its step. A loss that is above `stop` times the smallest
-               so far, or nan, is the last one, and no step follows it.
+    returns    the rates and the losses, each measured before its step. A loss that is above
+               `stop` times the smallest so far, or nan, is the last one, and no step follows it.
 
     Smith 2017; PyTorch has none
     """
@@ -1360,11 +1383,16 @@ def network():
 
 
 def loss_with(model):
-    return lambda rows: F.cross_entropy(model(gradwright.tensor(images[rows]).float()), gradwright.tensor(labels[rows]))
+    def loss_of(rows):
+        x, ids = gradwright.tensor(images[rows]).float(), gradwright.tensor(labels[rows])
+        return F.cross_entropy(model(x), ids)
+
+    return loss_of
 
 
 model = network()
-tested = lr_range_test(optim.AdamW(model.parameters()), loss_with(model), batches[:120], lr_min=1e-5, lr_max=10.0)
+optimizer = optim.AdamW(model.parameters())
+tested = lr_range_test(optimizer, loss_with(model), batches[:120], lr_min=1e-5, lr_max=10.0)
 fastest = plot_range_test(*tested)
 plt.show()
 
@@ -1402,7 +1430,8 @@ for name, share in schedules.items():
     with gradwright.no_grad():
         said = model(gradwright.tensor(images[testing]).float()).argmax(1).numpy()
     right = (said == labels[testing]).mean()
-    print(f"{name:22} last rate {used[-1]:.5f}   loss at the end {np.mean(losses[-20:]):.4f}   {right:.1%} right")
+    loss = np.mean(losses[-20:])
+    print(f"{name:22} last rate {used[-1]:.5f}   loss at the end {loss:.4f}   {right:.1%} right")
 
 # %% [markdown]
 # At a rate that suits the steep part the constant rate learns as fast as the others and then cannot settle: its loss at

@@ -114,8 +114,9 @@ def to_float16(x: np.ndarray) -> np.ndarray:
     """Each number rounded to the nearest that float16 has, to even where two are equally near.
 
     x        a float32 array of any shape
-    returns  a float32 array of the same shape, which holds numbers of float16 alone: inf with x's sign from 65520 on,
-             0 with x's sign for what is nearer to 0 than to 2**-24; inf and nan stay
+    returns  a float32 array of the same shape, which holds numbers of float16 alone: inf with
+             x's sign from 65520 on, 0 with x's sign for what is nearer to 0 than to 2**-24; inf
+             and nan stay
 
     Not by way of NumPy's own float16.
 
@@ -169,7 +170,8 @@ def to_bfloat16(x: np.ndarray) -> np.ndarray:
     """Each number rounded to the nearest that bfloat16 has, to even where two are equally near.
 
     x        a float32 array of any shape
-    returns  a float32 array of the same shape, which holds numbers of bfloat16 alone; inf and nan stay
+    returns  a float32 array of the same shape, which holds numbers of bfloat16 alone; inf and
+             nan stay
 
     >>> to_bfloat16(np.array([0.1, 1.00390625, 1.01171875], np.float32)).tolist()
     [0.10009765625, 1.0, 1.015625]
@@ -224,7 +226,8 @@ def widened():
     return (a.astype(np.float32) @ b.astype(np.float32)).astype(np.float16)
 
 
-print(f"NumPy's own float16 product takes {shortest(lambda: a @ b) / shortest(widened):.0f} times as long")
+ratio = shortest(lambda: a @ b) / shortest(widened)
+print(f"NumPy's own float16 product takes {ratio:.0f} times as long")
 
 # %% [markdown]
 # ### Exercise 10.3: `in_float32`
@@ -233,13 +236,15 @@ print(f"NumPy's own float16 product takes {shortest(lambda: a @ b) / shortest(wi
 
 # %% exercise="precision-wide"
 def in_float32(
-    function: Callable, arrays: Sequence[np.ndarray | None], narrow: Callable[[np.ndarray], np.ndarray]
+    function: Callable,
+    arrays: Sequence[np.ndarray | None],
+    narrow: Callable[[np.ndarray], np.ndarray],
 ) -> Any:
     """function(*arrays), computed in float32 and then narrowed.
 
     function  takes as many arrays as there are, and returns an array, or a tuple of arrays and None
-    arrays    float16 arrays are widened to float32 first; whole numbers, other floats and None are handed over as they
-              are
+    arrays    float16 arrays are widened to float32 first; whole numbers, other floats and None
+              are handed over as they are
     narrow    rounds an array to 16 bits
     returns   what function returns, with every array in it narrowed
 
@@ -387,7 +392,8 @@ def input_dtypes(policy: str, dtypes: Sequence[np.dtype | None], low: Any) -> li
     """The dtypes that an operation's inputs are to have.
 
     policy   "lower" or "float32" for operations of the two lists, "" for all others
-    dtypes   those that the inputs have: any that NumPy knows, or None for an input that is no tensor
+    dtypes   those that the inputs have: any that NumPy knows, or None for an input that is no
+             tensor
     low      the 16-bit format
     returns  a list as long as dtypes
 
@@ -482,7 +488,13 @@ class autocast(ContextDecorator, Mode):
 
 # %%
 gradwright.manual_seed(0)
-model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.LayerNorm(64), nn.Linear(64, 10), nn.Softmax(1))
+model = nn.Sequential(
+    nn.Linear(64, 64),
+    nn.ReLU(),
+    nn.LayerNorm(64),
+    nn.Linear(64, 10),
+    nn.Softmax(1),
+)
 x = gradwright.randn(32, 64)
 with autocast(dtype=gradwright.float16):
     for layer in model:
@@ -520,8 +532,8 @@ def saved_bytes(root: Any) -> dict[str, int]:
     """How many bytes the graph behind a result keeps for backward, by dtype.
 
     root     a node: `loss.grad_fn`
-    returns  the name of each dtype that is kept, as in storage.data.dtype.name, and the bytes of all storages that hold
-             it. Each storage counts once; that of a leaf does not count.
+    returns  the name of each dtype that is kept, as in storage.data.dtype.name, and the bytes of
+             all storages that hold it. Each storage counts once; that of a leaf does not count.
 
     Nodes can be reached by several ways, and there may be 100,000 in a row.
 
@@ -566,13 +578,19 @@ check("precision-memory", saved_bytes)
 
 # %%
 gradwright.manual_seed(0)
-model = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 10))
+model = nn.Sequential(
+    nn.Linear(64, 256),
+    nn.ReLU(),
+    nn.Linear(256, 256),
+    nn.ReLU(),
+    nn.Linear(256, 10),
+)
 x, ids = gradwright.randn(512, 64), gradwright.randint(0, 10, (512,))
 for enabled in (False, True):
     with autocast(dtype=gradwright.float16, enabled=enabled):
         loss = F.cross_entropy(model(x), ids)
-    counted = saved_bytes(loss.grad_fn)
-    print("autocast" if enabled else "float32 ", {name: f"{count:,}" for name, count in counted.items()})
+    counted = {name: f"{count:,}" for name, count in saved_bytes(loss.grad_fn).items()}
+    print("autocast" if enabled else "float32 ", counted)
 
 # %% [markdown]
 # float32 is left over where it has to be: the loss keeps its logarithms, of 512 rows of ten.
@@ -598,7 +616,13 @@ for enabled in (False, True):
 
 
 # %% exercise="precision-master"
-def master_step(weight: np.ndarray, master: np.ndarray, gradient: np.ndarray, lr: float, scale: float) -> None:
+def master_step(
+    weight: np.ndarray,
+    master: np.ndarray,
+    gradient: np.ndarray,
+    lr: float,
+    scale: float,
+) -> None:
     """One step of plain descent, in place.
 
     weight    float16, what products use: afterwards the master, rounded
@@ -765,7 +789,8 @@ class Scaler:
         self.current, self.good_steps = float(init_scale), 0
         self.growth_factor, self.backoff_factor = growth_factor, backoff_factor
         self.growth_interval = growth_interval
-        self.found_inf: dict[int, bool] = {}  # by id(optimizer): those that were unscaled since the last update
+        # by id(optimizer): those that were unscaled since the last update
+        self.found_inf: dict[int, bool] = {}
         self.stepped: set[int] = set()  # id(optimizer) of those whose step was called since then
 
     def scale(self, loss: Any) -> Any:
@@ -775,9 +800,11 @@ class Scaler:
         ### END SOLUTION
 
     def unscale_(self, optimizer: Any) -> None:
-        """Unscale the gradients of all of the optimizer's parameters, and note in found_inf whether one is inf or nan.
+        """Unscale the gradients of all of the optimizer's parameters, and note in found_inf
+        whether one is inf or nan.
 
-        raises  RuntimeError where this was done, or step called, for this optimizer since the last update
+        raises  RuntimeError where this was done, or step called, for this optimizer since the
+                last update
 
         gradients_of(optimizer) gives the arrays; unscale(arrays, scale) is the exercise above.
         """
@@ -785,7 +812,8 @@ class Scaler:
         if id(optimizer) in self.stepped:
             raise RuntimeError("unscale_() after step(): call it before, or call update() first")
         if id(optimizer) in self.found_inf:
-            raise RuntimeError("unscale_() was called twice for this optimizer: once a step is enough, then update()")
+            twice = "unscale_() was called twice for this optimizer"
+            raise RuntimeError(f"{twice}: once a step is enough, then update()")
         self.found_inf[id(optimizer)] = unscale(gradients_of(optimizer), self.current)
         ### END SOLUTION
 
@@ -797,7 +825,8 @@ class Scaler:
         """
         ### BEGIN SOLUTION
         if id(optimizer) in self.stepped:
-            raise RuntimeError("step() was called twice for this optimizer: call update() at the end of each step")
+            twice = "step() was called twice for this optimizer"
+            raise RuntimeError(f"{twice}: call update() at the end of each step")
         if id(optimizer) not in self.found_inf:
             self.unscale_(optimizer)
         self.stepped.add(id(optimizer))
@@ -811,7 +840,8 @@ class Scaler:
         """
         ### BEGIN SOLUTION
         if not self.found_inf:
-            raise RuntimeError("update() before any step(): there was nothing to find inf in, so call step() first")
+            nothing = "there was nothing to find inf in"
+            raise RuntimeError(f"update() before any step(): {nothing}, so call step() first")
         self.current, self.good_steps = next_scale(
             self.current,
             self.good_steps,
@@ -1018,7 +1048,8 @@ def scaled_step(
     loss_of     loss_of() computes the loss, a tensor of one element, under autocast
     optimizer   moves the parameters; old gradients may be left in them
     scaler      has scale, unscale_, step, update and get_scale
-    parameters  whose gradients, those of the true loss, are clipped together to max_norm, by clip_grad_norm_
+    parameters  whose gradients, those of the true loss, are clipped together to max_norm, by
+                clip_grad_norm_
     scheduler   has step(), to be called after a step that was taken
     returns     the loss, not scaled, and whether the step was taken
 
@@ -1063,7 +1094,8 @@ check("precision-step", scaled_step)
 
 # %%
 data = np.load(Path(gradwright.__file__).parents[1] / "data" / "digits.npz")
-images, labels = (data["images"].reshape(-1, 64) / 16).astype(np.float32), data["labels"].astype(np.int64)
+images = (data["images"].reshape(-1, 64) / 16).astype(np.float32)
+labels = data["labels"].astype(np.int64)
 training, testing = np.split(np.random.default_rng(0).permutation(len(images)), [897])
 WEIGHT = 1e-5
 
@@ -1087,13 +1119,16 @@ def train(half, scaled, epochs=15):
     model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
     parameters = list(model.parameters())
     optimizer = optim.AdamW(parameters, lr=3e-3, eps=1e-12)
-    scaler, scheduler = GradScaler(init_scale=2.0**40, growth_interval=25, enabled=scaled), WarmUp(optimizer, 10)
+    scaler = GradScaler(init_scale=2.0**40, growth_interval=25, enabled=scaled)
+    scheduler = WarmUp(optimizer, 10)
     rng, history = np.random.default_rng(1), []
-    for rows in (rows for _ in range(epochs) for rows in np.array_split(rng.permutation(training), 14)):
+    orders = (rng.permutation(training) for _ in range(epochs))
+    for rows in (rows for order in orders for rows in np.array_split(order, 14)):
 
         def loss_of(rows=rows):
             with autocast(dtype=gradwright.float16, enabled=half):
-                return WEIGHT * F.cross_entropy(model(gradwright.tensor(images[rows])), gradwright.tensor(labels[rows]))
+                x, ids = gradwright.tensor(images[rows]), gradwright.tensor(labels[rows])
+                return WEIGHT * F.cross_entropy(model(x), ids)
 
         with np.errstate(over="ignore", invalid="ignore"):  # an overflow is an ordinary event here
             loss, _ = scaled_step(loss_of, optimizer, scaler, parameters, 1e-4, scheduler)
@@ -1113,8 +1148,8 @@ runs = {
     "float16, scaled": train(half=True, scaled=True),
 }
 for name, (model, (curve, _)) in runs.items():
-    last = curve[-14:].mean()
-    print(f"{name:<18} loss {curve[0]:.2f} to {last:.2f}, {accuracy(model):.1%} of unseen digits right")
+    last, share = curve[-14:].mean(), accuracy(model)
+    print(f"{name:<18} loss {curve[0]:.2f} to {last:.2f}, {share:.1%} of unseen digits right")
 
 # %%
 figure, (left, right) = plt.subplots(1, 2, figsize=(8, 2.8), layout="constrained")
@@ -1163,7 +1198,8 @@ number_line(preset="weight 0.00001")
 # %%
 model, (_, scales) = runs["float16, scaled"]
 model.zero_grad()
-F.cross_entropy(model(gradwright.tensor(images[training])), gradwright.tensor(labels[training])).backward()
+x, ids = gradwright.tensor(images[training]), gradwright.tensor(labels[training])
+F.cross_entropy(model(x), ids).backward()
 number_line(model, scales)
 
 # %% [markdown]
