@@ -46,8 +46,10 @@ FEW = 3
 """So many exercises have a run of their own on top of the course's answers."""
 LONG = 60
 """A whole submission may take so many times the CPU time of one exercise,"""
+NAPS = 10
+"""may sleep and wait for so many times that,"""
 LONGER = 3
-"""and so many times that by the clock on the wall."""
+"""and may last for so many times its CPU time by the clock on the wall."""
 
 
 class LeftToHuman(Exception):
@@ -94,6 +96,8 @@ class Examination:
         self.deadline = time.monotonic() + LONGER * LONG * job.seconds_a_cell
         self.seconds = 0.0
         """CPU time that its runs have had."""
+        self.idle = 0.0
+        """Time that they have slept or waited."""
         self.culprits: dict[str, Ruling] = {}
         """Ids of cells that ended the process or did not stop, and which."""
         self.chosen = False
@@ -243,13 +247,12 @@ class Examination:
     def run(self, cells: Sequence[Cell], questions: Sequence[Question], waits: bool = False) -> Hearing:
         """One run, again without each cell that ends it. `waits`: each question says with what the cells are run."""
         while True:
-            if self.seconds >= LONG * self.job.seconds_a_cell or time.monotonic() > self.deadline:
-                long = f"{LONG * self.job.seconds_a_cell:.0f} seconds"
-                raise LeftToHuman(f"it took longer than {long}: run it by hand, or raise c.Execute.timeout.")
+            self.stop_if_long()
             kept = [cell for cell in cells if cell.id not in self.culprits or cell not in self.cells]
             hearing = Hearing(self.job.number, kept, questions, self.job.seconds_a_cell, self.chosen, waits)
             ending = self.sandbox.run(hearing)
             self.seconds += ending.seconds
+            self.idle += ending.idle
             hearing.end(ending)
             self.culprits |= hearing.late_cells()
             if not hearing.fatal_cell:
@@ -258,6 +261,16 @@ class Examination:
             self.cell_runs.setdefault(hearing.fatal_cell, hearing.cell_runs[hearing.fatal_cell])
             if len(self.culprits) > MOST_CULPRITS:
                 raise LeftToHuman(f"{len(self.culprits)} of its cells end the process or do not stop: look by hand.")
+
+
+    def stop_if_long(self) -> None:
+        """Raises LeftToHuman where the whole takes longer than any honest work would."""
+        remedy = "run it by hand, or raise c.Execute.timeout."
+        limit = self.job.seconds_a_cell
+        if self.idle >= NAPS * limit:
+            raise LeftToHuman(f"it sleeps or waits for longer than {NAPS * limit:.0f} seconds: {remedy}")
+        if self.seconds >= LONG * limit or time.monotonic() > self.deadline:
+            raise LeftToHuman(f"it took longer than {LONG * limit:.0f} seconds: {remedy}")
 
 
 @cache
@@ -302,7 +315,7 @@ def finding(exercise: Exercise, worth: float, reference: Reference, answer: Answ
     if answer.outcomes is None:
         return Finding(exercise, worth, answer.ruling, 0.0, reason=answer.reason)
     verdict = compared(exercise, reference, answer.outcomes)
-    if verdict.missing not in {other.title for other in exercises_of(exercise.chapter)}:
+    if verdict.missing and verdict.missing not in {other.title for other in exercises_of(exercise.chapter)}:
         verdict = replace(verdict, missing="")  # somebody's own words, and they have seen hidden inputs
     points = points_of(verdict, worth)
     ruling = ruling_of(verdict, answer)

@@ -211,9 +211,9 @@ def run_cells(begin: Message, send: Send) -> ModuleType:
 def run_cell(cell: Cell, seconds: float, names: dict[str, Any], future: bool, send: Send) -> bool:
     """Run a cell and send what it printed and raised. Returns whether it lacked a name that a later cell may give it:
     learners run cells in any order."""
-    send("cell", id=cell.id)
+    send("cell", hold="given" in cell.marks, id=cell.id)  # what was released does nothing that must be laid to it
     printed, failure = Printed(), None
-    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+    with printed.instead():
         try:
             with time_limit(seconds):
                 try:
@@ -294,9 +294,14 @@ def globals_read(text: str) -> set[str]:
 
 @lru_cache(maxsize=512)
 def compiled(text: str, file: str, future: bool) -> CodeType:
-    plain = python_text(text)
+    flags = __future__.annotations.compiler_flag * future
+    try:
+        plain, code = text, compile(text, file, "exec", flags, dont_inherit=True)
+    except SyntaxError:  # a magic, perhaps: to look for those takes twice as long as to compile
+        plain = python_text(text)
+        code = compile(plain, file, "exec", flags, dont_inherit=True)
     remember_lines(file, plain.split("\n"))
-    return compile(plain, file, "exec", __future__.annotations.compiler_flag * future, dont_inherit=True)
+    return code
 
 
 def file_of(cell: Cell) -> str:
@@ -331,29 +336,35 @@ def answer(exercise: Exercise, module: ModuleType, cases: list[Arrays], seconds:
 def send_outcomes(exercise: Exercise, outcomes: list[Outcome], in_time: bool, send: Send) -> None:
     outcomes = [sendable(outcome) for outcome in outcomes]
     arrays = [array for outcome in outcomes for array in outcome.outputs.values()]
-    told = [
-        {
-            "names": list(outcome.outputs),
-            "weak": sorted(outcome.weak),
-            "odd": outcome.odd,
-            "raised": outcome.raised and vars(outcome.raised),
-            "changed": list(outcome.changed),
-            "printed": outcome.printed[:2000],
-            "warned": list(outcome.warned[:5]),
-        }
-        for outcome in outcomes
-    ]
     if sum(array.nbytes for array in arrays) > LARGEST - 2**20:
         send("refused", id=exercise.id, reason="BadInput: its results are larger than any right ones could be")
         return
-    send("outcomes", arrays, id=exercise.id, cases=told, in_time=in_time)
+    send("outcomes", arrays, id=exercise.id, cases=[told(outcome) for outcome in outcomes], in_time=in_time)
+
+
+def told(outcome: Outcome) -> Message:
+    """An outcome without its arrays, and without what most outcomes have nothing of."""
+    message: Message = {"names": list(outcome.outputs)}
+    if outcome.weak:
+        message["weak"] = sorted(outcome.weak)
+    if outcome.odd:
+        message["odd"] = outcome.odd
+    if outcome.raised:
+        message["raised"] = vars(outcome.raised)
+    if outcome.changed:
+        message["changed"] = list(outcome.changed)
+    if outcome.printed:
+        message["printed"] = outcome.printed[:2000]
+    if outcome.warned:
+        message["warned"] = list(outcome.warned[:5])
+    return message
 
 
 def sendable(outcome: Outcome) -> Outcome:
     """The outcome, with a word in place of arrays of which the protocol knows nothing."""
-    strange = {name: array for name, array in outcome.outputs.items() if not carries(array)}
-    if not strange:
+    if all(map(carries, outcome.outputs.values())):
         return outcome
+    strange = {name: array for name, array in outcome.outputs.items() if not carries(array)}
     kept = {name: array for name, array in outcome.outputs.items() if name not in strange}
     words = {name: f"an array of {array.dtype.name}" for name, array in strange.items()}
     return replace(outcome, outputs=kept, odd=outcome.odd | words)
@@ -367,7 +378,8 @@ def described(error: BaseException) -> Raised:
 
 @contextlib.contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise TimeIsUp inside after so many seconds of CPU time, where the system has an alarm."""
+    """Raise TimeIsUp inside after so many seconds of CPU time, where the system has an alarm. What sleeps is ended from
+    outside."""
     if not hasattr(signal, "setitimer"):
         yield
         return
@@ -375,15 +387,12 @@ def time_limit(seconds: float) -> Iterator[None]:
     def ring(number: int, frame: Any) -> None:
         raise TimeIsUp(f"it was stopped after {seconds:g} seconds")
 
-    clocks = (signal.SIGPROF, signal.ITIMER_PROF, seconds), (signal.SIGALRM, signal.ITIMER_REAL, seconds * isolate.BUSY)
-    for number, clock, most in clocks:
-        signal.signal(number, ring)
-        signal.setitimer(clock, most, 0.5)
+    signal.signal(signal.SIGPROF, ring)
+    signal.setitimer(signal.ITIMER_PROF, seconds, 0.5)
     try:
         yield
     finally:
-        for _, clock, _ in clocks:
-            signal.setitimer(clock, 0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 if __name__ == "__main__":
