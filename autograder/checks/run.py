@@ -183,7 +183,7 @@ def describe(error: BaseException, target: Any = None) -> Raised:
 
 
 def steps_of(error: BaseException) -> Iterator[TracebackType]:
-    """The calls that led to an exception, outermost first. (`traceback` looks for columns too, at ten times the cost.)"""
+    """The calls that led to an exception, outermost first. `traceback` is slow: it finds columns too."""
     step = error.__traceback__
     while step is not None:
         yield step

@@ -262,12 +262,11 @@ class Examination:
             if len(self.culprits) > MOST_CULPRITS:
                 raise LeftToHuman(f"{len(self.culprits)} of its cells end the process or do not stop: look by hand.")
 
-
     def stop_if_long(self) -> None:
         """Raises LeftToHuman where the whole takes longer than any honest work would."""
         remedy = "run it by hand, or raise c.Execute.timeout."
         limit = self.job.seconds_a_cell
-        if self.idle >= NAPS * limit:
+        if self.idle > NAPS * limit:
             raise LeftToHuman(f"it sleeps or waits for longer than {NAPS * limit:.0f} seconds: {remedy}")
         if self.seconds >= LONG * limit or time.monotonic() > self.deadline:
             raise LeftToHuman(f"it took longer than {LONG * limit:.0f} seconds: {remedy}")
@@ -290,10 +289,10 @@ def points_in(job: Job) -> dict[str, float]:
 
 
 def cells_of(job: Job) -> list[Cell]:
-    """The code cells, each with what the official notebook says that it is."""
+    """The code cells but for the checks, each with what the official notebook says that it is."""
     made = []
     for position, cell in enumerate(job.notebook["cells"], 1):
-        if cell["cell_type"] == "code":
+        if cell["cell_type"] == "code" and not is_check(cell):
             mark = cell["metadata"].get("gradwright")
             marks = {mark["role"]: mark["name"]} if mark else {}
             made.append(Cell("code", cell["source"], marks, 1, position, cell["id"], added=not marks))

@@ -23,7 +23,6 @@ import threading
 import time
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Protocol
 
 import numpy as np

@@ -7,7 +7,8 @@ import contextlib
 import copy
 import json
 import os
-import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -20,18 +21,18 @@ from autograder.build.sample import filled_in, helpers, inside, solved
 from autograder.checks.exercise import exercises_of, find
 from autograder.course import ROOT, Chapter, chapter, chapters
 from autograder.errors import BadInput, SetupError
+from autograder.grade import clock
 from autograder.grade import judge as judging
-from autograder.grade import sandbox
 from autograder.grade.classroom import official, open_classroom
+from autograder.grade.clock import BUSY, NAP, RunClock, Watch, children
 from autograder.grade.export import row_of
 from autograder.grade.gradebook import find_submission, open_gradebook, record, register
 from autograder.grade.hidden import hidden_reference, secret_of, seed_of
-from autograder.grade.isolate import BUSY
 from autograder.grade.job import Job, Judged
 from autograder.grade.judge import judge, warm_sandbox
 from autograder.grade.restore import restore
 from autograder.grade.run import lost
-from autograder.grade.sandbox import Bare, Watch, children, level, weakness
+from autograder.grade.sandbox import Bare, level, weakness
 
 from .conftest import START, Notebook, cell, code, markdown, with_answer, with_cells, without
 
@@ -238,47 +239,98 @@ def test_how_many_runs_a_submission_takes(answer: str, runs: int, monkeypatch: p
     assert len(asked) == runs
 
 
-@pytest.mark.skipif(not WALLED, reason="without isolation, only the clock on the wall is looked at")
-def test_a_busy_machine_costs_nobody_anything(solution: Notebook, released: Notebook) -> None:
-    """A run that gets a quarter of its time needs far longer than a cell may take, and all its points are there."""
-    slow = (
-        "import time\ndef dot(a, b):\n    end = time.process_time() + 0.02\n    while time.process_time() < end: pass\n"
-    )
-    slow += "    if len(a) != len(b):\n        raise ValueError\n    return a @ b"
-    job = job_of(with_answer(solution, "start-dot", slow), released, seconds=0.6)
-    judge(job)  # the warm process is there
+BUSY_ANSWER = """import time
+def dot(a, b):
+    end = time.process_time() + 0.02
+    while time.process_time() < end: pass
+    if len(a) != len(b):
+        raise ValueError
+    return a @ b"""
+
+
+@contextlib.contextmanager
+def crowded(core: int, others: int) -> Iterator[None]:
+    """A core that so many other processes are busy on, and to which all runs of chapter 00 are bound."""
+    spin = f"import os\nos.sched_setaffinity(0, [{core}])\nwhile True: pass"
+    crowd = [subprocess.Popen([sys.executable, "-c", spin]) for _ in range(others)]
     over = threading.Event()
 
-    def hold_back() -> None:
-        warm = warm_sandbox(0, True).warm
-        while not over.wait(0.02):
-            for pid in children(warm):
+    def bind() -> None:
+        while not over.wait(0.005):
+            for pid in children(warm_sandbox(0, True).warm):
                 with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGSTOP)
-                    over.wait(0.06)
-                    os.kill(pid, signal.SIGCONT)
+                    os.sched_setaffinity(pid, [core])
 
-    holding = threading.Thread(target=hold_back)
-    holding.start()
+    binding = threading.Thread(target=bind)
+    binding.start()
     try:
-        judged = judge(job)
+        yield
     finally:
         over.set()
-        holding.join()
+        binding.join()
+        for each in crowd:
+            each.kill()
+            each.wait()
+
+
+@pytest.mark.skipif(not (WALLED and RunClock(os.getpid).starved() is not None), reason="nobody tells who was starved")
+def test_a_busy_machine_costs_nobody_anything(solution: Notebook, released: Notebook) -> None:
+    """A run that gets a sixth of its time needs far longer than a cell may sleep, and all its points are there."""
+    job = job_of(with_answer(solution, "start-dot", BUSY_ANSWER), released, seconds=0.6)
+    judge(job)  # the warm process is there
+    with crowded(min(os.sched_getaffinity(0)), 5):
+        judged = judge(job)
     assert (judged.points, judged.trouble) == (FULL, "")
-    assert judged.seconds > 0.6
+
+
+@pytest.mark.parametrize("where", ["an answer", "a cell"])
+def test_what_sleeps_is_ended(where: str, solution: Notebook, released: Notebook) -> None:
+    """Long before half an hour, and it costs nothing but itself."""
+    asleep = "import time\ntime.sleep(1000)\n" + CLEAN
+    text = CLEAN.replace("def dot(a, b):", "def dot(a, b):\n    __import__('time').sleep(1000)")
+    judged = judge(job_of(with_answer(solution, "start-dot", text if where == "an answer" else asleep), released, 1))
+    assert judged.points == {FIRST: 2.0, SECOND: 0.0}
+    assert judged.rulings["start-dot"] == "timed out"
+
+
+def test_a_submission_that_sleeps_and_sleeps_is_left_to_a_human(
+    solution: Notebook, released: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judging, "NAPS", 1)
+    nap = "__import__('time').sleep(1000)"
+    text = "import numpy as np\ndef dot{}(a, b):\n    " + nap
+    asleep = with_answer(with_answer(solution, "start-dot-loop", text.format("_loop")), "start-dot", text.format(""))
+    judged = judge(job_of(asleep, released, 0.2))
+    assert judged.points == dict.fromkeys(FULL)
+    assert "sleeps or waits for longer" in judged.trouble
+
+
+class Times(RunClock):
+    """A clock that is told what it says."""
+
+    used, delayed = 0.0, 0.0
+
+    def cpu(self) -> float:
+        return self.used
+
+    def starved(self) -> float | None:
+        return self.delayed
 
 
 def test_time_is_counted_where_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    now, used = [0.0], [0.0]
-    monkeypatch.setattr(sandbox.time, "monotonic", lambda: now[0])
-    watch = Watch(2.0, lambda: used[0])
+    now, times = [0.0], Times()
+    monkeypatch.setattr(clock.time, "monotonic", lambda: now[0])
+    watch = Watch(2.0, times)
     assert watch.left() == 2
-    now[0], used[0] = 3.0, 0.5  # the machine is busy with others
+    now[0], times.used, times.delayed = 100.0, 0.5, 99.0  # the machine is busy with others
     assert watch.left() == 1.5
-    used[0] = 2.0
+    times.used = 2.0
     assert watch.left() == 0
-    now[0], used[0] = 2.0 * BUSY, 0.0  # it waits for something that does not come
+    now[0], times.used, times.delayed = 2.0 * NAP, 0.0, 0.0  # it waits for something that does not come
+    assert watch.left() == 0
+    times.delayed = None  # nobody knows what it waits for
+    assert watch.left() > 0
+    now[0] = 2.0 * BUSY
     assert watch.left() == 0
 
 
