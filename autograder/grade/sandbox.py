@@ -124,7 +124,7 @@ class Walled:
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.control.settimeout(PATIENCE)
         with theirs, tempfile.TemporaryFile() as complaints:
-            quiet = {"stdout": subprocess.DEVNULL, "stderr": complaints}
+            quiet = {"stdout": subprocess.DEVNULL, "stderr": complaints, "start_new_session": True}  # no Ctrl-C
             self.process = subprocess.Popen(command(self.number), stdin=theirs, env={}, **quiet)
             theirs.close()
             if self.heard() != b"ready":
