@@ -21,7 +21,6 @@ from autograder.grade.classroom import COURSE_ID, Classroom
 from autograder.grade.intake import stamp_in
 from autograder.grade.job import Judged
 
-
 REMEDIES = {
     "full": "make room and grade again; what is graded stays graded",
     "locked": "close what else has it open, and grade again",

@@ -18,6 +18,8 @@ from autograder.grade.classroom import Classroom
 
 LARGEST = 50 * 2**20
 """Bytes of a notebook that is still read; the course's own are well under one million."""
+MOST_PARTS = 2_000_000
+"""Brackets and commas in it: each may become an object, which takes many times as many bytes in memory."""
 MOST_TEXT = 2**19
 """Characters of the texts of its cells together: outputs may be large, but nobody types so much."""
 MOST_CELLS = 500
@@ -153,15 +155,13 @@ def read_cells(path: Path) -> list[dict[str, Any]]:
     and instructor both read.
     """
     whole = "a copy that JupyterLab opens must be handed in"
+    data = read_bytes(path)
     try:
-        data = path.read_bytes()
         content = json.loads(data)
         cells = content["cells"] if content["nbformat"] >= 4 else None
     except (ValueError, RecursionError) as error:
         what = f"is not valid JSON ({error})" if data else "is an empty file"
         raise NotebookError(f"{path.name} {what}: {whole}.") from error
-    except OSError as error:
-        raise NotebookError(f"{path.name} cannot be read ({error.strerror}): check its permissions.") from error
     except (KeyError, TypeError) as error:
         raise NotebookError(f"{path.name} is JSON but not a notebook: {whole}.") from error
     if not isinstance(cells, list):
@@ -180,6 +180,18 @@ def read_cells(path: Path) -> list[dict[str, Any]]:
             f"a file."
         )
     return read
+
+
+def read_bytes(path: Path) -> bytes:
+    """The bytes of a notebook, if they can be JSON that fits into memory. Raises NotebookError."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise NotebookError(f"{path.name} cannot be read ({error.strerror}): check its permissions.") from error
+    if (parts := sum(map(data.count, (b"[", b"{", b",")))) > MOST_PARTS:
+        most = f"{MOST_PARTS:,} are read at most"
+        raise NotebookError(f"{path.name} has {parts:,} brackets and commas, and {most}: clear its outputs.")
+    return data
 
 
 def readable(path: Path, cells: list[Any]) -> Iterator[dict[str, Any]]:
