@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import ast
-import contextlib
 import copy
 import json
-import os
-import subprocess
-import sys
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from autograder.build.answers import answers_to
-from autograder.build.sample import filled_in, helpers, inside, solved
+from autograder.build.sample import filled_in, solved
 from autograder.checks.exercise import exercises_of, find
 from autograder.course import ROOT, Chapter, chapter, chapters
 from autograder.errors import BadInput, SetupError
-from autograder.grade import clock
 from autograder.grade import judge as judging
 from autograder.grade.classroom import official, open_classroom
-from autograder.grade.clock import BUSY, NAP, RunClock, Watch, children
 from autograder.grade.export import row_of
 from autograder.grade.gradebook import find_submission, open_gradebook, record, register
 from autograder.grade.hidden import hidden_reference, secret_of, seed_of
@@ -34,7 +25,7 @@ from autograder.grade.restore import restore
 from autograder.grade.run import lost
 from autograder.grade.sandbox import Bare, level, weakness
 
-from .conftest import START, Notebook, cell, code, markdown, with_answer, with_cells, without
+from .conftest import START, Notebook, cell, markdown, with_answer, without
 
 FIRST, SECOND = "start-dot-loop-check", "start-dot-check"
 FULL = {FIRST: 2.0, SECOND: 2.0}
@@ -63,60 +54,12 @@ def verdict(judged: Judged, check: str) -> str:
     return " ".join(outputs[0]["data"]["text/plain"].split())
 
 
-Honest = Callable[[Notebook], Notebook]
-HONEST: dict[str, Honest] = {
-    "as it is": lambda solution: solution,
-    "cells reordered": lambda s: {**s, "cells": [*reversed(s["cells"])]},
-    "warns": lambda s: with_answer(s, "start-dot", "import warnings\ndef dot(a, b):\n    warnings.warn('slow')\n"
-                                   "    if len(a) != len(b): raise ValueError('lengths')\n    return (a * b).sum()"),
-    "divides by zero on the way": lambda s: with_cells(s, code("import numpy as np\nZERO = np.ones(2) / np.zeros(2)")),
-    "prints": lambda s: with_answer(s, "start-dot", "def dot(a, b):\n    print(a, b)\n    if len(a) != len(b):\n"
-                                    "        raise ValueError('lengths')\n    return a @ b"),
-    "helper in a cell of its own": lambda s: with_cells(
-        with_answer(s, "start-dot", "def dot(a, b):\n    return inner(a, b)"),
-        code("def inner(a, b):\n    if len(a) != len(b):\n        raise ValueError('lengths')\n    return a @ b")),
-    "helper beside a demo": lambda s: with_cells(
-        with_answer(s, "start-dot", "def dot(a, b):\n    return inner(a, b)"),
-        code("made = {}\nmade.update(x=1)\ndef inner(a, b):\n    if len(a) != len(b):\n"
-             "        raise ValueError('lengths')\n    return a @ b\nprint(inner(np.ones(2), np.ones(2)))")),
-    "other import names": lambda s: with_cells(
-        with_answer(s, "start-dot", "from numpy import asarray as array_of, matmul as product\ndef dot(x: 'vector', y)"
-                    " -> float:\n    if len(x) != len(y):\n        raise ValueError\n"
-                    "    return product(array_of(x), array_of(y))")),
-    "uses what the first cell imports": lambda s: with_answer(
-        s, "start-dot", "def dot(a, b):\n    assert gradwright and plt and check\n    if len(a) != len(b):\n"
-        "        raise ValueError\n    return a @ b"),
-    "plots": lambda s: with_cells(s, code("import matplotlib.pyplot as plt\ndef draw():\n    plt.plot([1, 2])")),
-    "errors below and above": lambda s: with_cells(
-        {**s, "cells": [*s["cells"], code("1 / 0") | {"id": "last"}]}, code("import no_such_module")),
-    "magics and a shell": lambda s: with_cells(s, code("%matplotlib inline\n!pip list\nimport math")),
-    "threads": lambda s: with_answer(
-        s, "start-dot", "import threading\ndef dot(a, b):\n    if len(a) != len(b):\n        raise ValueError\n"
-        "    found = []\n    t = threading.Thread(target=lambda: found.append(a @ b))\n    t.start()\n    t.join()\n"
-        "    return found[0]"),
-    "slow but allowed": lambda s: with_answer(
-        s, "start-dot", "import time\ndef dot(a, b):\n    time.sleep(0.15)\n    if len(a) != len(b):\n"
-        "        raise ValueError\n    return a @ b"),
-    "temporary files": lambda s: with_cells(s, code("import tempfile\nclass Kept:\n    file = tempfile.mkdtemp()")),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", HONEST)
-def test_honest_work_never_loses(name: str, solution: Notebook, released: Notebook) -> None:
-    judged = judge(job_of(HONEST[name](solution), released))
-    assert judged.points == FULL, [verdict(judged, check) for check in FULL]
-    assert judged.rulings == {"start-dot-loop": "right", "start-dot": "right"}
-
-
-@pytest.mark.parametrize("exercise", exercises_of(0), ids=lambda exercise: exercise.id)
-def test_every_alternative_is_right(exercise, solution: Notebook, released: Notebook) -> None:
-    tree = ast.parse((ROOT / "solutions" / "mistakes" / "00_start.py").read_text(encoding="utf-8"))
-    for name in answers_to(exercise).alternatives:
-        other = inside(inside(inside(tree, exercise.id.replace("-", "_")), "alternatives"), name)
-        needed = helpers(tree, other)
-        other.name = exercise.name
-        text = "\n".join(ast.unparse(part) for part in (*needed, other))
-        assert judge(job_of(with_answer(solution, exercise.id, text), released)).points == FULL, name
+CLEAN = """import numpy as np
+def dot(a, b):
+    if len(a) != len(b):
+        raise ValueError
+    return np.dot(a, b)"""
+INNER = CLEAN.replace("def dot", "def inner")
 
 
 @pytest.mark.parametrize(
@@ -194,11 +137,6 @@ POISON = """import numpy as np
 def dot_loop(a, b):
     np.matmul = np.dot = None
     return 0.0"""
-CLEAN = """import numpy as np
-def dot(a, b):
-    if len(a) != len(b):
-        raise ValueError
-    return np.dot(a, b)"""
 
 
 def test_an_answer_that_spoils_the_process_costs_no_other(solution: Notebook, released: Notebook) -> None:
@@ -237,101 +175,6 @@ def test_how_many_runs_a_submission_takes(answer: str, runs: int, monkeypatch: p
     wrong = {e.id: answer.format(name=e.name) for e in exercises_of(1)} if runs > 1 else {}
     judge(chapter_job(ch, {} if answer == "released" else solved(ch) | wrong))
     assert len(asked) == runs
-
-
-BUSY_ANSWER = """import time
-def dot(a, b):
-    end = time.process_time() + 0.02
-    while time.process_time() < end: pass
-    if len(a) != len(b):
-        raise ValueError
-    return a @ b"""
-
-
-@contextlib.contextmanager
-def crowded(core: int, others: int) -> Iterator[None]:
-    """A core that so many other processes are busy on, and to which all runs of chapter 00 are bound."""
-    spin = f"import os\nos.sched_setaffinity(0, [{core}])\nwhile True: pass"
-    crowd = [subprocess.Popen([sys.executable, "-c", spin]) for _ in range(others)]
-    over = threading.Event()
-
-    def bind() -> None:
-        while not over.wait(0.005):
-            for pid in children(warm_sandbox(0, True).warm):
-                with contextlib.suppress(ProcessLookupError):
-                    os.sched_setaffinity(pid, [core])
-
-    binding = threading.Thread(target=bind)
-    binding.start()
-    try:
-        yield
-    finally:
-        over.set()
-        binding.join()
-        for each in crowd:
-            each.kill()
-            each.wait()
-
-
-@pytest.mark.skipif(not (WALLED and RunClock(os.getpid).starved() is not None), reason="nobody tells who was starved")
-def test_a_busy_machine_costs_nobody_anything(solution: Notebook, released: Notebook) -> None:
-    """A run that gets a sixth of its time needs far longer than a cell may sleep, and all its points are there."""
-    job = job_of(with_answer(solution, "start-dot", BUSY_ANSWER), released, seconds=0.6)
-    judge(job)  # the warm process is there
-    with crowded(min(os.sched_getaffinity(0)), 5):
-        judged = judge(job)
-    assert (judged.points, judged.trouble) == (FULL, "")
-
-
-@pytest.mark.parametrize("where", ["an answer", "a cell"])
-def test_what_sleeps_is_ended(where: str, solution: Notebook, released: Notebook) -> None:
-    """Long before half an hour, and it costs nothing but itself."""
-    asleep = "import time\ntime.sleep(1000)\n" + CLEAN
-    text = CLEAN.replace("def dot(a, b):", "def dot(a, b):\n    __import__('time').sleep(1000)")
-    judged = judge(job_of(with_answer(solution, "start-dot", text if where == "an answer" else asleep), released, 1))
-    assert judged.points == {FIRST: 2.0, SECOND: 0.0}
-    assert judged.rulings["start-dot"] == "timed out"
-
-
-def test_a_submission_that_sleeps_and_sleeps_is_left_to_a_human(
-    solution: Notebook, released: Notebook, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(judging, "NAPS", 1)
-    nap = "__import__('time').sleep(1000)"
-    text = "import numpy as np\ndef dot{}(a, b):\n    " + nap
-    asleep = with_answer(with_answer(solution, "start-dot-loop", text.format("_loop")), "start-dot", text.format(""))
-    judged = judge(job_of(asleep, released, 0.2))
-    assert judged.points == dict.fromkeys(FULL)
-    assert "sleeps or waits for longer" in judged.trouble
-
-
-class Times(RunClock):
-    """A clock that is told what it says."""
-
-    used, delayed = 0.0, 0.0
-
-    def cpu(self) -> float:
-        return self.used
-
-    def starved(self) -> float | None:
-        return self.delayed
-
-
-def test_time_is_counted_where_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    now, times = [0.0], Times()
-    monkeypatch.setattr(clock.time, "monotonic", lambda: now[0])
-    watch = Watch(2.0, times)
-    assert watch.left() == 2
-    now[0], times.used, times.delayed = 100.0, 0.5, 99.0  # the machine is busy with others
-    assert watch.left() == 1.5
-    times.used = 2.0
-    assert watch.left() == 0
-    now[0], times.used, times.delayed = 2.0 * NAP, 0.0, 0.0  # it waits for something that does not come
-    assert watch.left() == 0
-    times.delayed = None  # nobody knows what it waits for
-    assert watch.left() > 0
-    now[0] = 2.0 * BUSY
-    assert watch.left() == 0
 
 
 def test_the_same_class_has_the_same_cases_and_another_has_others() -> None:

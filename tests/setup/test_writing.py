@@ -36,8 +36,8 @@ def test_a_write_that_is_stopped_leaves_the_old_file_and_nothing_else(
 
 
 def test_a_disk_that_is_full_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(SetupError, match=r"class cannot be written \(No space left on device\): make room"):
-        with trouble_is_told(tmp_path / "class"):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    said = r"class cannot be written \(No space left on device\): make room"
+    with pytest.raises(SetupError, match=said), trouble_is_told(tmp_path / "class"):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     with pytest.raises(BrokenPipeError), trouble_is_told(tmp_path):
         raise BrokenPipeError
