@@ -142,10 +142,16 @@ def checked(student: str, chapter: Chapter, path: Path, folder: Path, where: str
         trouble = f"{where}/{path.name} is a link to another place: put the file itself there."
     elif not path.is_file():
         trouble = f"{where}/{path.name} is no file: put the notebook itself there."
-    elif path.stat().st_size > LARGEST:
-        size = path.stat().st_size / 2**20
-        trouble = f"{where}/{path.name} has {size:.0f} MB, and {LARGEST >> 20} are read at most: clear its outputs."
+    elif size := too_large(path):
+        trouble = f"{where}/{path.name} {size}"
     return Submission(student, chapter, None if trouble else path, trouble)
+
+
+def too_large(path: Path) -> str:
+    """What to say of a file that nobody will read; empty for others."""
+    size = path.stat().st_size
+    most = f"{LARGEST >> 20} are read at most"
+    return f"has {size / 2**20:.0f} MB, and {most}: clear its outputs." if size > LARGEST else ""
 
 
 def read_cells(path: Path) -> list[dict[str, Any]]:
@@ -185,6 +191,8 @@ def read_cells(path: Path) -> list[dict[str, Any]]:
 def read_bytes(path: Path) -> bytes:
     """The bytes of a notebook, if they can be JSON that fits into memory. Raises NotebookError."""
     try:
+        if trouble := too_large(path):
+            raise NotebookError(f"{path.name} {trouble}")
         data = path.read_bytes()
     except OSError as error:
         raise NotebookError(f"{path.name} cannot be read ({error.strerror}): check its permissions.") from error
