@@ -20,7 +20,7 @@ from autograder.checks.judge import assess, compared
 from autograder.checks.stored import Reference
 from autograder.checks.verdict import Verdict
 from autograder.grade.classroom import is_check
-from autograder.grade.findings import Finding, Ruling
+from autograder.grade.findings import Finding, Ruling, is_blocked, is_stub
 from autograder.grade.hearing import Answer, CellRun, Hearing, Question
 from autograder.grade.hidden import (
     answer_texts,
@@ -321,16 +321,6 @@ def finding(exercise: Exercise, worth: float, reference: Reference, answer: Answ
     if ruling == Ruling.TIMED_OUT:
         return Finding(exercise, worth, ruling, points, verdict, reason=answer.reason)
     return Finding(exercise, worth, ruling, points, verdict)
-
-
-def is_stub(found: Finding) -> bool:
-    """Whether the exercise is as it was handed out."""
-    return found.hidden is not None and found.hidden.missing == found.exercise.title
-
-
-def is_blocked(found: Finding) -> bool:
-    """Whether another exercise, on which it builds, is as it was handed out."""
-    return found.hidden is not None and found.hidden.missing not in ("", found.exercise.title)
 
 
 def worth_asking_again(found: Finding) -> bool:

@@ -22,7 +22,7 @@ from nbgrader.api import Gradebook
 from autograder.__main__ import main
 from autograder.errors import SetupError
 from autograder.grade import run as grading
-from autograder.grade.classroom import COURSE_ID, Classroom, open_classroom
+from autograder.grade.classroom import COURSE_ID, Classroom, open_classroom, writing_in
 from autograder.grade.journal import Entry, entries_in, open_journal
 from autograder.grade.run import grade_class
 
@@ -175,6 +175,12 @@ def test_a_full_disk(
     assert same(room.root, undisturbed)
 
 
+def test_a_reader_who_has_seen_enough_is_no_full_disk(room: Classroom) -> None:
+    """`autograder grade CLASS | head -3`."""
+    with pytest.raises(BrokenPipeError), writing_in(room.root):
+        raise BrokenPipeError
+
+
 IN_A_SMALL_PLACE = """
 mount -t tmpfs -o size={size} none small && cp -a prepared/. small && cd small || exit 99
 "{python}" -m autograder grade . --allow-weak-isolation
@@ -236,8 +242,7 @@ def test_ctrl_c(lines: int, room: Classroom, undisturbed: Graded) -> None:
     os.killpg(process.pid, signal.SIGINT)
     said, complaint = process.communicate(timeout=60)
     assert process.returncode == 130, said
-    goes_on = "stopped: what is graded stays graded, and the same command goes on from there."
-    assert complaint == f"autograder: {goes_on}\n"
+    assert complaint == "Stopped. What is graded stays graded; the same command goes on from there.\n"
     assert started
     wait_until(lambda: all(map(gone, started)))
     assert "(unchanged)" in grade(room.root).said
