@@ -70,10 +70,14 @@ class RunClock:
         self.waited = max(self.waited, *(int(waited) / 1e9 for _, waited, _ in threads))
         return self.waited
 
+    def age(self) -> float:
+        """Seconds since it was first looked at."""
+        return time.monotonic() - self.begin
+
     def idle(self) -> float:
-        """Seconds, since it was first looked at, that it slept or waited for something other than a processor."""
+        """Seconds of those that it slept or waited for something other than a processor."""
         starved = self.starved()
-        return 0.0 if starved is None else max(0.0, time.monotonic() - self.begin - self.cpu() - starved)
+        return 0.0 if starved is None else max(0.0, self.age() - self.cpu() - starved)
 
 
 class Watch:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -90,10 +92,14 @@ class Hearing:
     """Whether these are the cells to run, or those to choose from."""
     waits: bool = False
     """Whether they are run for each question, and not before there is one."""
+    naps: float = math.inf
+    """Seconds that the run may sleep or wait in all."""
     cell_runs: dict[str, CellRun] = field(default_factory=dict)
     given: list[Answer] = field(default_factory=list)
     at: str = ""
     """The cell that is running, or the last one that did."""
+    begun: Counter[str] = field(default_factory=Counter)
+    """How often each cell was."""
     ready: bool = False
     """Whether all cells have run."""
     fatal_cell: str = ""
@@ -146,8 +152,9 @@ class Hearing:
 
     def begin_cell(self, cell_id: Any) -> None:
         known = isinstance(cell_id, str) and cell_id in self.ids
-        if not known or (cell_id in self.cell_runs and not self.cell_runs[cell_id].raised):
+        if not known or self.begun[cell_id] == 2 or (cell_id in self.cell_runs and not self.cell_runs[cell_id].raised):
             raise ProtocolError("a cell that is not to be run now")
+        self.begun[cell_id] += 1
         self.at = cell_id
 
     @cached_property

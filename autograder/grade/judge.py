@@ -249,7 +249,8 @@ class Examination:
         while True:
             self.stop_if_long()
             kept = [cell for cell in cells if cell.id not in self.culprits or cell not in self.cells]
-            hearing = Hearing(self.job.number, kept, questions, self.job.seconds_a_cell, self.chosen, waits)
+            naps = NAPS * self.job.seconds_a_cell - self.idle
+            hearing = Hearing(self.job.number, kept, questions, self.job.seconds_a_cell, self.chosen, waits, naps)
             ending = self.sandbox.run(hearing)
             self.seconds += ending.seconds
             self.idle += ending.idle

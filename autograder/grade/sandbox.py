@@ -43,6 +43,9 @@ PATIENCE = 300.0
 class Talk(Protocol):
     """The judge's side of a conversation with a run."""
 
+    naps: float
+    """Seconds that the run may sleep or wait in all, however it divides them."""
+
     def opening(self) -> bytes:
         """The first frame to send."""
 
@@ -216,6 +219,8 @@ def converse(connection: Connection, talk: Talk, clock: RunClock) -> str:
             heard += len(data)
             if heard > MOST_BYTES:
                 return "garbled"
+            if clock.age() > talk.naps and clock.idle() > talk.naps:
+                return "overran"
             answer = None
             for message, arrays in frames.take(data):
                 answer = talk.hear(message, arrays)
