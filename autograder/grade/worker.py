@@ -249,7 +249,7 @@ def event_loop() -> asyncio.AbstractEventLoop:
 @contextlib.contextmanager
 def as_main(cell: Cell, names: dict[str, Any]) -> Iterator[None]:
     """In a notebook `__name__` is `__main__`: a cell that asks for it finds it so."""
-    own = names["__name__"]
+    own = names.get("__name__")
     names["__name__"] = "__main__" if "__main__" in cell.text else own
     try:
         yield
