@@ -13,7 +13,7 @@ from nbgrader.preprocessors import ClearSolutions, Execute
 from autograder.build.release import ClearAnswers
 from autograder.grade.classroom import COURSE_ID
 from autograder.grade.feedback import safe_pages
-from autograder.grade.steps import GradesCsv, JudgeCells, RestoreCells, name_as_expected
+from autograder.grade.steps import BoundedExporter, GradesCsv, JudgeCells, RestoreCells, name_as_expected
 
 __all__ = ["configure"]
 
@@ -29,6 +29,7 @@ def configure(c: Any, root: Path) -> None:
         ClearAnswers if step is ClearSolutions else step for step in GenerateAssignment.preprocessors.default()
     ]
     c.Autograde.pre_convert_hook = name_as_expected
+    c.Autograde.exporter_class = BoundedExporter
     c.Autograde.sanitize_preprocessors = [RestoreCells, *Autograde.sanitize_preprocessors.default()]
     c.Autograde.autograde_preprocessors = [
         JudgeCells if step is Execute else step for step in Autograde.autograde_preprocessors.default()

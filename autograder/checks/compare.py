@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -30,16 +31,19 @@ class Difference:
     """The largest |got - wanted|; nan or inf where one side is."""
 
 
-def allowed(wanted: np.ndarray) -> np.ndarray:
-    """How far each element may be off."""
-    relative, absolute = TOLERANCES.get(real_dtype(wanted), (0.0, 0.0))
-    size = np.abs(np.where(np.isfinite(wanted), wanted, 0)) if wanted.dtype.kind in "fc" else 0
-    return np.broadcast_to(relative * size + absolute, wanted.shape)
+def allowed(wanted: np.ndarray) -> np.ndarray | float:
+    """How far each element may be off, or all of them."""
+    relative, absolute = tolerances(wanted.dtype)
+    if wanted.dtype.kind not in "fc":
+        return absolute
+    return relative * np.abs(np.where(np.isfinite(wanted), wanted, 0)) + absolute
 
 
-def real_dtype(array: np.ndarray) -> str:
-    """complex128 has the tolerance of float64."""
-    return {"complex128": "float64", "complex64": "float32"}.get(array.dtype.name, array.dtype.name)
+@cache
+def tolerances(dtype: np.dtype) -> tuple[float, float]:
+    """The relative and the absolute one. complex128 has those of float64."""
+    real = {"complex128": "float64", "complex64": "float32"}.get(dtype.name, dtype.name)
+    return TOLERANCES.get(real, (0.0, 0.0))
 
 
 def distance(got: np.ndarray, wanted: np.ndarray) -> np.ndarray:

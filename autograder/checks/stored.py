@@ -10,7 +10,7 @@ import json
 import math
 from collections import defaultdict
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -33,6 +33,22 @@ class StoredCase:
     arrays: Arrays
     wanted: Arrays
     mistakes: dict[str, Outcome] = field(default_factory=dict)
+
+    @cached_property
+    def inputs(self) -> Print:
+        return print_of(self.arrays)
+
+    @cached_property
+    def outputs(self) -> Print:
+        return print_of(self.wanted)
+
+
+Print = tuple[tuple[str, str, tuple[int, ...], bytes], ...]
+
+
+def print_of(arrays: Arrays) -> Print:
+    """Arrays as something to compare to the bit, and to look up."""
+    return tuple((name, array.dtype.str, array.shape, array.tobytes()) for name, array in sorted(arrays.items()))
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ c = get_config()
 configure(c, Path(__file__).parent)
 
 # Seconds of CPU time that a cell, or the answer to one exercise, may take; a whole submission may take sixty times as
-# long. What sleeps or waits is stopped after ten times as long.
+# long. What sleeps or waits is stopped after three times as long, and a whole submission after ten.
 c.Execute.timeout = 10
 
 # Where learners fetch and submit, if you use nbgrader's exchange: a folder that all of them can write to. They need the
@@ -85,6 +85,11 @@ class Classroom:
         return self.root / ".journal"
 
     @property
+    def grader(self) -> Path:
+        """Which process is grading the class, or was the last to do so."""
+        return self.root / ".grader"
+
+    @property
     def grades(self) -> Path:
         return self.root / "grades.csv"
 
@@ -135,6 +140,8 @@ def writing_in(folder: Path) -> Iterator[None]:
     """Inside, whatever cannot be read or written is one sentence: a SetupError."""
     try:
         yield
+    except BrokenPipeError:  # it is about who reads what is printed
+        raise
     except OSError as error:
         place = error.filename2 or error.filename or folder  # the first is a temporary name where there is a second
         raise SetupError(

@@ -103,6 +103,16 @@ class Finding:
         return shown
 
 
+def is_stub(found: Finding) -> bool:
+    """Whether the exercise is as it was handed out."""
+    return found.hidden is not None and found.hidden.missing == found.exercise.title
+
+
+def is_blocked(found: Finding) -> bool:
+    """Whether another exercise, on which it builds, is as it was handed out."""
+    return found.hidden is not None and found.hidden.missing not in ("", found.exercise.title)
+
+
 def fault(result: Result) -> str:
     """What is wrong in a hidden case, without a number of it."""
     if result.outcome.raised:

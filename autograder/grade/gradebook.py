@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from logging import LogRecord
 from typing import Any
 
 from nbformat import from_dict
 from nbgrader import utils
 from nbgrader.api import Grade, Gradebook, InvalidEntry, MissingEntry, SubmittedAssignment
 from nbgrader.preprocessors import SaveCells
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy import create_engine, inspect
+from sqlalchemy.exc import SQLAlchemyError
+from tornado.log import app_log
 
 from autograder.course import Chapter
 from autograder.errors import BadInput, SetupError
@@ -18,19 +21,43 @@ from autograder.grade.classroom import COURSE_ID, Classroom
 from autograder.grade.intake import stamp_in
 from autograder.grade.job import Judged
 
+REMEDIES = {
+    "full": "make room and grade again; what is graded stays graded",
+    "locked": "close what else has it open, and grade again",
+    "readonly": "allow it to be written, and grade again",
+    "no such column": "run `nbgrader db upgrade` in the class folder",
+}
+"""A word of what SQLite says, and what to do then."""
+COPY = "put back a copy of it; where there is none, move it away, and all but what was graded by hand is entered anew"
+
 
 @contextmanager
 def open_gradebook(room: Classroom) -> Iterator[Gradebook]:
     """The gradebook of a class, made when it is missing. Raises SetupError where it cannot be used."""
+    app_log.addFilter(has_no_traceback)
     try:
+        tables = inspect(create_engine(room.database)).get_table_names()
+        if tables and "student" not in tables:  # nbgrader would put its own beside them
+            raise SetupError(f"{room.gradebook} is no gradebook, it has a table {tables[0]!r}: {COPY}.")
         with Gradebook(room.database, COURSE_ID) as book:
             yield book
-    except (DBAPIError, InvalidEntry) as error:
-        reason = error.orig if isinstance(error, DBAPIError) else error
-        raise SetupError(
-            f"{room.gradebook} cannot be used ({reason}): close what else has it open, or put back a copy of it; "
-            f"without it all is graded anew, but for what was entered by hand."
-        ) from error
+    except (SQLAlchemyError, InvalidEntry) as error:
+        raise SetupError(trouble(room, error)) from error
+    finally:
+        app_log.removeFilter(has_no_traceback)
+
+
+def has_no_traceback(record: LogRecord) -> bool:
+    """For the log of nbgrader, which tells there at length what it raises too."""
+    return record.exc_info is None
+
+
+def trouble(room: Classroom, error: Exception) -> str:
+    """What the database says, with a remedy."""
+    first = error.__context__ if isinstance(error, InvalidEntry) else error
+    reason = " ".join(str(getattr(first, "orig", None) or error).split())
+    remedy = next((remedy for word, remedy in REMEDIES.items() if word in reason), COPY)
+    return f"{room.gradebook} cannot be used ({reason[:200]}): {remedy}."
 
 
 def register(book: Gradebook, room: Classroom, chapter: Chapter, notebook: dict[str, Any]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -90,10 +92,14 @@ class Hearing:
     """Whether these are the cells to run, or those to choose from."""
     waits: bool = False
     """Whether they are run for each question, and not before there is one."""
+    naps: float = math.inf
+    """Seconds that the run may sleep or wait in all."""
     cell_runs: dict[str, CellRun] = field(default_factory=dict)
     given: list[Answer] = field(default_factory=list)
     at: str = ""
     """The cell that is running, or the last one that did."""
+    begun: Counter[str] = field(default_factory=Counter)
+    """How often each cell was."""
     ready: bool = False
     """Whether all cells have run."""
     fatal_cell: str = ""
@@ -145,10 +151,15 @@ class Hearing:
         return replace(answer, reason=f"no cell defines {exercise.name}") if absent else answer
 
     def begin_cell(self, cell_id: Any) -> None:
-        known = cell_id in [cell.id for cell in self.cells]
-        if not known or (cell_id in self.cell_runs and not self.cell_runs[cell_id].raised):
+        known = isinstance(cell_id, str) and cell_id in self.ids
+        if not known or self.begun[cell_id] == 2 or (cell_id in self.cell_runs and not self.cell_runs[cell_id].raised):
             raise ProtocolError("a cell that is not to be run now")
+        self.begun[cell_id] += 1
         self.at = cell_id
+
+    @cached_property
+    def ids(self) -> frozenset[str]:
+        return frozenset(cell.id for cell in self.cells)
 
     def question(self) -> bytes:
         return self.questions[len(self.given)].frame
@@ -211,17 +222,24 @@ def answer_of(message: Message, arrays: list[np.ndarray], asked: Question) -> An
     return Answer(outcomes, Ruling.TIMED_OUT, f"it was stopped after {asked.seconds:g} seconds")
 
 
+NO_OUTCOME = {"names": [], "weak": [], "odd": {}, "raised": None, "changed": [], "printed": "", "warned": []}
+"""What is not told of an outcome is as it is here."""
+
+
 def outcome_of(told: Any, waiting: list[np.ndarray]) -> Outcome:
     """An outcome, checked; takes its arrays from the end of `waiting`."""
-    match told:
-        case {"names": list(names), "weak": list(weak), "odd": dict(odd), "raised": raised, "changed": list(changed),
-              "printed": printed, "warned": list(warned)}:  # fmt: skip
+    names = told.get("names") if type(told) is dict else None
+    if type(names) is not list or len(names) > min(MOST_NAMES, len(waiting)):
+        raise ProtocolError("no outcome, or more names than anything has")
+    arrays = {text_of(name, MOST_TEXT): waiting.pop() for name in names}
+    if len(told) == 1:
+        return Outcome(arrays)
+    match NO_OUTCOME | told:
+        case {"weak": list(weak), "odd": dict(odd), "raised": raised, "changed": list(changed), "printed": printed,
+              "warned": list(warned)} if max(map(len, (weak, odd, changed, warned))) <= MOST_NAMES:  # fmt: skip
             pass
         case _:
             raise ProtocolError("no outcome")
-    if max(map(len, (names, weak, odd, changed, warned))) > MOST_NAMES or len(names) > len(waiting):
-        raise ProtocolError("more names than anything has")
-    arrays = {text_of(name, MOST_TEXT): waiting.pop() for name in names}
     return Outcome(
         arrays,
         frozenset(name for name in weak if isinstance(name, str) and is_number(arrays.get(name))),

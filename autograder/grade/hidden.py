@@ -20,7 +20,7 @@ import gradwright
 from autograder.checks.compare import compare_outputs
 from autograder.checks.exercise import Case, Exercise, find
 from autograder.checks.run import Outcome, run_probe
-from autograder.checks.stored import Reference, StoredCase, identical, read_reference
+from autograder.checks.stored import Print, Reference, StoredCase, read_reference
 from autograder.checks.verdict import Verdict
 from autograder.errors import SetupError
 from autograder.grade.classroom import Classroom
@@ -152,20 +152,20 @@ def points_of(verdict: Verdict, worth: float) -> float:
         return worth
     new = fresh_cases(verdict)
     right = [result.right for result in verdict.results] + [False] * (verdict.total - len(verdict.results))
-    if len({fingerprint(verdict.results[i].case) for i in new if right[i]}) < 2:
+    if len({verdict.results[i].case.outputs for i in new if right[i]}) < 2:
         return 0.0
     fresh = [right[i] for i in new]
     share = min(Fraction(sum(group), len(group)) for group in (right, fresh))
     return math.floor(10 * Fraction(worth) * share) / 10 if share >= LEAST else 0.0
 
 
-def fingerprint(case: StoredCase) -> tuple[Any, ...]:
-    """What is right on a case, as something to compare."""
-    return tuple((name, array.dtype.str, array.shape, array.tobytes()) for name, array in case.wanted.items())
-
-
 def fresh_cases(verdict: Verdict) -> list[int]:
     """Positions of the drawn cases whose inputs are not among those that come with the notebook."""
-    known = [case.arrays for case in shown_reference(verdict.exercise.id).cases]
+    known = shown_inputs(verdict.exercise.id)
     drawn = range(len(verdict.exercise.cases), len(verdict.results))
-    return [i for i in drawn if not any(identical(verdict.results[i].case.arrays, arrays) for arrays in known)]
+    return [i for i in drawn if verdict.results[i].case.inputs not in known]
+
+
+@cache
+def shown_inputs(exercise: str) -> frozenset[Print]:
+    return frozenset(case.inputs for case in shown_reference(exercise).cases)

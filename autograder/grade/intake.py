@@ -18,6 +18,8 @@ from autograder.grade.classroom import Classroom
 
 LARGEST = 50 * 2**20
 """Bytes of a notebook that is still read; the course's own are well under one million."""
+MOST_PARTS = 2_000_000
+"""Brackets and commas in it: each may become an object, which takes many times as many bytes in memory."""
 MOST_TEXT = 2**19
 """Characters of the texts of its cells together: outputs may be large, but nobody types so much."""
 MOST_CELLS = 500
@@ -140,10 +142,16 @@ def checked(student: str, chapter: Chapter, path: Path, folder: Path, where: str
         trouble = f"{where}/{path.name} is a link to another place: put the file itself there."
     elif not path.is_file():
         trouble = f"{where}/{path.name} is no file: put the notebook itself there."
-    elif path.stat().st_size > LARGEST:
-        size = path.stat().st_size / 2**20
-        trouble = f"{where}/{path.name} has {size:.0f} MB, and {LARGEST >> 20} are read at most: clear its outputs."
+    elif size := too_large(path):
+        trouble = f"{where}/{path.name} {size}"
     return Submission(student, chapter, None if trouble else path, trouble)
+
+
+def too_large(path: Path) -> str:
+    """What to say of a file that nobody will read; empty for others."""
+    size = path.stat().st_size
+    most = f"{LARGEST >> 20} are read at most"
+    return f"has {size / 2**20:.0f} MB, and {most}: clear its outputs." if size > LARGEST else ""
 
 
 def read_cells(path: Path) -> list[dict[str, Any]]:
@@ -153,15 +161,13 @@ def read_cells(path: Path) -> list[dict[str, Any]]:
     and instructor both read.
     """
     whole = "a copy that JupyterLab opens must be handed in"
+    data = read_bytes(path)
     try:
-        data = path.read_bytes()
         content = json.loads(data)
         cells = content["cells"] if content["nbformat"] >= 4 else None
     except (ValueError, RecursionError) as error:
         what = f"is not valid JSON ({error})" if data else "is an empty file"
         raise NotebookError(f"{path.name} {what}: {whole}.") from error
-    except OSError as error:
-        raise NotebookError(f"{path.name} cannot be read ({error.strerror}): check its permissions.") from error
     except (KeyError, TypeError) as error:
         raise NotebookError(f"{path.name} is JSON but not a notebook: {whole}.") from error
     if not isinstance(cells, list):
@@ -180,6 +186,20 @@ def read_cells(path: Path) -> list[dict[str, Any]]:
             f"a file."
         )
     return read
+
+
+def read_bytes(path: Path) -> bytes:
+    """The bytes of a notebook, if they can be JSON that fits into memory. Raises NotebookError."""
+    try:
+        if trouble := too_large(path):
+            raise NotebookError(f"{path.name} {trouble}")
+        data = path.read_bytes()
+    except OSError as error:
+        raise NotebookError(f"{path.name} cannot be read ({error.strerror}): check its permissions.") from error
+    if (parts := sum(map(data.count, (b"[", b"{", b",")))) > MOST_PARTS:
+        most = f"{MOST_PARTS:,} are read at most"
+        raise NotebookError(f"{path.name} has {parts:,} brackets and commas, and {most}: clear its outputs.")
+    return data
 
 
 def readable(path: Path, cells: list[Any]) -> Iterator[dict[str, Any]]:

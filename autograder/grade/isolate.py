@@ -34,9 +34,6 @@ MEMORY = 2 * 2**30
 """Bytes of address space."""
 LARGEST_FILE = 16 * 2**20
 MOST_FILES = 64
-BUSY = 10
-"""Limits are in seconds of CPU time, so that a busy machine costs nobody anything. What uses none, because it waits or
-sleeps, is ended after so many times as long."""
 MOST_THREADS = 64
 
 NOSUID_NODEV_NOEXEC, READ_ONLY = 2 | 4 | 8, 1

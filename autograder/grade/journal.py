@@ -10,6 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import platform
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -21,6 +23,7 @@ from autograder.course import ROOT, chapters
 from autograder.errors import SetupError
 from autograder.grade.classroom import Classroom
 from autograder.grade.job import Job
+from autograder.writing import write
 
 try:
     import fcntl
@@ -76,6 +79,7 @@ class Journal:
 def open_journal(room: Classroom) -> Iterator[Journal]:
     """The journal of a class. Raises SetupError where it cannot be used, or where another run is using it."""
     with opened(room) as file:
+        write(room.grader, f"process {os.getpid()} on {platform.node()}, which began at {time.strftime('%H:%M')}\n")
         yield Journal(file)
 
 
@@ -90,7 +94,8 @@ def opened(room: Classroom) -> BinaryIO:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         file.close()
-        raise SetupError(f"{room.root} is being graded by another run: wait for its end.") from error
+        other = room.grader.read_text(encoding="utf-8").strip() if room.grader.is_file() else "another run"
+        raise SetupError(f"{room.root} is being graded by {other}: wait for its end, or stop it.") from error
     file.seek(0)
     return file
 

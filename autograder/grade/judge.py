@@ -20,7 +20,7 @@ from autograder.checks.judge import assess, compared
 from autograder.checks.stored import Reference
 from autograder.checks.verdict import Verdict
 from autograder.grade.classroom import is_check
-from autograder.grade.findings import Finding, Ruling
+from autograder.grade.findings import Finding, Ruling, is_blocked, is_stub
 from autograder.grade.hearing import Answer, CellRun, Hearing, Question
 from autograder.grade.hidden import (
     answer_texts,
@@ -46,8 +46,10 @@ FEW = 3
 """So many exercises have a run of their own on top of the course's answers."""
 LONG = 60
 """A whole submission may take so many times the CPU time of one exercise,"""
+NAPS = 10
+"""may sleep and wait for so many times that,"""
 LONGER = 3
-"""and so many times that by the clock on the wall."""
+"""and may last for so many times its CPU time by the clock on the wall."""
 
 
 class LeftToHuman(Exception):
@@ -94,6 +96,8 @@ class Examination:
         self.deadline = time.monotonic() + LONGER * LONG * job.seconds_a_cell
         self.seconds = 0.0
         """CPU time that its runs have had."""
+        self.idle = 0.0
+        """Time that they have slept or waited."""
         self.culprits: dict[str, Ruling] = {}
         """Ids of cells that ended the process or did not stop, and which."""
         self.chosen = False
@@ -243,13 +247,13 @@ class Examination:
     def run(self, cells: Sequence[Cell], questions: Sequence[Question], waits: bool = False) -> Hearing:
         """One run, again without each cell that ends it. `waits`: each question says with what the cells are run."""
         while True:
-            if self.seconds >= LONG * self.job.seconds_a_cell or time.monotonic() > self.deadline:
-                long = f"{LONG * self.job.seconds_a_cell:.0f} seconds"
-                raise LeftToHuman(f"it took longer than {long}: run it by hand, or raise c.Execute.timeout.")
+            self.stop_if_long()
             kept = [cell for cell in cells if cell.id not in self.culprits or cell not in self.cells]
-            hearing = Hearing(self.job.number, kept, questions, self.job.seconds_a_cell, self.chosen, waits)
+            naps = NAPS * self.job.seconds_a_cell - self.idle
+            hearing = Hearing(self.job.number, kept, questions, self.job.seconds_a_cell, self.chosen, waits, naps)
             ending = self.sandbox.run(hearing)
             self.seconds += ending.seconds
+            self.idle += ending.idle
             hearing.end(ending)
             self.culprits |= hearing.late_cells()
             if not hearing.fatal_cell:
@@ -258,6 +262,15 @@ class Examination:
             self.cell_runs.setdefault(hearing.fatal_cell, hearing.cell_runs[hearing.fatal_cell])
             if len(self.culprits) > MOST_CULPRITS:
                 raise LeftToHuman(f"{len(self.culprits)} of its cells end the process or do not stop: look by hand.")
+
+    def stop_if_long(self) -> None:
+        """Raises LeftToHuman where the whole takes longer than any honest work would."""
+        remedy = "run it by hand, or raise c.Execute.timeout."
+        limit = self.job.seconds_a_cell
+        if self.idle > NAPS * limit:
+            raise LeftToHuman(f"it sleeps or waits for longer than {NAPS * limit:.0f} seconds: {remedy}")
+        if self.seconds >= LONG * limit or time.monotonic() > self.deadline:
+            raise LeftToHuman(f"it took longer than {LONG * limit:.0f} seconds: {remedy}")
 
 
 @cache
@@ -277,10 +290,10 @@ def points_in(job: Job) -> dict[str, float]:
 
 
 def cells_of(job: Job) -> list[Cell]:
-    """The code cells, each with what the official notebook says that it is."""
+    """The code cells but for the checks, each with what the official notebook says that it is."""
     made = []
     for position, cell in enumerate(job.notebook["cells"], 1):
-        if cell["cell_type"] == "code":
+        if cell["cell_type"] == "code" and not is_check(cell):
             mark = cell["metadata"].get("gradwright")
             marks = {mark["role"]: mark["name"]} if mark else {}
             made.append(Cell("code", cell["source"], marks, 1, position, cell["id"], added=not marks))
@@ -302,23 +315,13 @@ def finding(exercise: Exercise, worth: float, reference: Reference, answer: Answ
     if answer.outcomes is None:
         return Finding(exercise, worth, answer.ruling, 0.0, reason=answer.reason)
     verdict = compared(exercise, reference, answer.outcomes)
-    if verdict.missing not in {other.title for other in exercises_of(exercise.chapter)}:
+    if verdict.missing and verdict.missing not in {other.title for other in exercises_of(exercise.chapter)}:
         verdict = replace(verdict, missing="")  # somebody's own words, and they have seen hidden inputs
     points = points_of(verdict, worth)
     ruling = ruling_of(verdict, answer)
     if ruling == Ruling.TIMED_OUT:
         return Finding(exercise, worth, ruling, points, verdict, reason=answer.reason)
     return Finding(exercise, worth, ruling, points, verdict)
-
-
-def is_stub(found: Finding) -> bool:
-    """Whether the exercise is as it was handed out."""
-    return found.hidden is not None and found.hidden.missing == found.exercise.title
-
-
-def is_blocked(found: Finding) -> bool:
-    """Whether another exercise, on which it builds, is as it was handed out."""
-    return found.hidden is not None and found.hidden.missing not in ("", found.exercise.title)
 
 
 def worth_asking_again(found: Finding) -> bool:

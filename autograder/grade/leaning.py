@@ -53,10 +53,10 @@ def names_of(exercise: Exercise, cells: Sequence[Cell]) -> frozenset[str]:
 def reachable(exercise: Exercise, cells: Sequence[Cell]) -> set[str]:
     """All words of the cells that give its name, of the cells that give one of those, and so on."""
     reached = set(exercise.name.split("."))
-    waiting = list(cells)
+    waiting = [(names_given(c.text), c.marks.get("exercise") == exercise.id, words_in(c.text)) for c in cells]
     while True:
-        found = [c for c in waiting if c.marks.get("exercise") == exercise.id or reached & names_given(c.text)]
-        if not found:
+        found = [own or not reached.isdisjoint(given) for given, own, _ in waiting]
+        if not any(found):
             return reached
-        reached = reached.union(*(words_in(cell.text) for cell in found))
-        waiting = [cell for cell in waiting if cell not in found]
+        reached = reached.union(*(words for (_, _, words), there in zip(waiting, found, strict=True) if there))
+        waiting = [cell for cell, there in zip(waiting, found, strict=True) if not there]

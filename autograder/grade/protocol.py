@@ -12,7 +12,7 @@ import json
 import math
 import struct
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,12 @@ class ProtocolError(ValueError):
 
 def carries(array: np.ndarray) -> bool:
     """Whether an array's dtype can be sent."""
-    return name_of(array.dtype) in DTYPES or (array.dtype.kind == "U" and array.dtype.itemsize <= 4 * LONGEST_TEXT)
+    return can_be_sent(array.dtype)
+
+
+@cache
+def can_be_sent(dtype: np.dtype) -> bool:
+    return name_of(dtype) in DTYPES or (dtype.kind == "U" and dtype.itemsize <= 4 * LONGEST_TEXT)
 
 
 @cache
@@ -45,12 +50,17 @@ def name_of(dtype: np.dtype) -> str:
     return dtype.newbyteorder("<").str
 
 
+def numbers_of(array: np.ndarray) -> bytes:
+    name = name_of(array.dtype)
+    return array.tobytes() if array.dtype.str == name else array.astype(name).tobytes()
+
+
 def pack(message: Message, arrays: Sequence[np.ndarray] = ()) -> bytes:
     """A frame. Raises ProtocolError for an array whose dtype cannot be sent."""
     if not all(map(carries, arrays)):
         raise ProtocolError("an array of this dtype cannot be sent")
     text = json.dumps({**message, "arrays": [(name_of(array.dtype), array.shape) for array in arrays]}).encode()
-    numbers = b"".join(array.astype(name_of(array.dtype), copy=False).tobytes() for array in arrays)
+    numbers = b"".join(map(numbers_of, arrays))
     return LENGTHS.pack(len(text) + len(numbers), len(text)) + text + numbers
 
 
@@ -65,8 +75,7 @@ def unpack(body: bytes, json_length: int) -> tuple[Message, list[np.ndarray]]:
         raise ProtocolError("no list of arrays")
     arrays, start = [], json_length
     for one in described:
-        dtype, shape = checked(one)
-        count = math.prod(shape)
+        dtype, shape, count = checked(one)
         stop = start + count * dtype.itemsize
         if stop > len(body):
             raise ProtocolError("an array is longer than its frame")
@@ -77,17 +86,27 @@ def unpack(body: bytes, json_length: int) -> tuple[Message, list[np.ndarray]]:
     return message, arrays
 
 
-def checked(described: Any) -> tuple[np.dtype, list[int]]:
-    """The dtype and shape that an entry names."""
-    if type(described) is not list or len(described) != 2:
+Layout = tuple[np.dtype, tuple[int, ...], int]
+
+
+def checked(described: Any) -> Layout:
+    """The dtype, shape and number of elements that an entry names."""
+    if type(described) is not list or len(described) != 2 or type(described[1]) is not list:
         raise ProtocolError("an array without dtype and shape")
-    name, shape = described
-    if type(name) is not str or type(shape) is not list or len(shape) > MOST_AXES:
+    try:
+        return layout(described[0], *described[1])
+    except TypeError as error:  # what cannot be looked up is neither a text nor a number
+        raise ProtocolError("an array without dtype and shape") from error
+
+
+@lru_cache(maxsize=4096, typed=True)
+def layout(name: Any, *shape: Any) -> Layout:
+    """Most arrays of a class look alike: each kind is checked once."""
+    if type(name) is not str or len(shape) > MOST_AXES:
         raise ProtocolError("an array without dtype and shape")
-    for n in shape:
-        if type(n) is not int or not 0 <= n <= LARGEST:
-            raise ProtocolError("an array of impossible shape")
-    return KNOWN.get(name) or text_dtype(name), shape
+    if not all(type(n) is int and 0 <= n <= LARGEST for n in shape):
+        raise ProtocolError("an array of impossible shape")
+    return KNOWN.get(name) or text_dtype(name), shape, math.prod(shape)
 
 
 KNOWN = {name: np.dtype(name) for name in DTYPES}
@@ -100,16 +119,16 @@ def text_dtype(name: str) -> np.dtype:
     return np.dtype(name)
 
 
-def array_of(body: bytes, start: int, count: int, dtype: np.dtype, shape: list[int]) -> np.ndarray:
-    """An array of our own, in which every element is one that NumPy itself could have made."""
-    if dtype.itemsize == 0 or not count:
-        return np.zeros(shape, dtype)
+def array_of(body: bytes, start: int, count: int, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
+    """An array, read-only where it can be, in which every element is one that NumPy itself could have made."""
     try:
+        if dtype.itemsize == 0 or not count:
+            return np.zeros(shape, dtype)
         if dtype.kind == "b":
-            return (np.frombuffer(body, np.uint8, count, start) != 0).reshape(shape)
+            return np.ndarray(shape, np.uint8, body, start) != 0
         if dtype.kind == "U" and np.frombuffer(body, "<u4", count * dtype.itemsize // 4, start).max() > 0x10FFFF:
             raise ProtocolError("a text with a character that does not exist")
-        return np.frombuffer(body, dtype, count, start).reshape(shape).copy()
+        return np.ndarray(shape, dtype, body, start)
     except ValueError as error:
         raise ProtocolError(f"an array of impossible shape: {error}") from error
 
@@ -140,4 +159,5 @@ def text_of(value: Any, longest: int) -> str:
     """A text that a learner's process has sent, cut, and such that any file can hold it."""
     if not isinstance(value, str):
         raise ProtocolError("not a text where a text belongs")
-    return value[:longest].encode("utf-8", "replace").decode()
+    cut = value[:longest]
+    return cut if cut.isascii() else cut.encode("utf-8", "replace").decode()

@@ -21,17 +21,16 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 
 from autograder.course import ROOT
 from autograder.errors import SetupError
-from autograder.grade.isolate import BUSY, CALLS
+from autograder.grade.clock import BUSY, SHORTEST, RunClock, Watch, children, last_below
+from autograder.grade.isolate import CALLS
 from autograder.grade.protocol import Frames, Message, ProtocolError
 from autograder.grade.wall import SETTINGS, command
 
@@ -39,14 +38,13 @@ MOST_BYTES = 64 * 2**20
 """Of all that one run may say."""
 PATIENCE = 300.0
 """Seconds in which the warm process must be ready, and must have ended a run that it was told to end."""
-SHORTEST = 0.05
-"""Seconds between two looks at a run that is late."""
-CPU_OF_PROCESS = 2
-"""The low bits of the number of a clock that counts the CPU time of a process (Linux)."""
 
 
 class Talk(Protocol):
     """The judge's side of a conversation with a run."""
+
+    naps: float
+    """Seconds that the run may sleep or wait in all, however it divides them."""
 
     def opening(self) -> bytes:
         """The first frame to send."""
@@ -69,6 +67,8 @@ class Ending:
     """What killed it, where it died of a signal."""
     seconds: float = 0.0
     """CPU time, or without isolation simply the time."""
+    idle: float = 0.0
+    """Time in which it slept or waited, as far as that can be told."""
 
 
 # Levels
@@ -127,7 +127,7 @@ class Walled:
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.control.settimeout(PATIENCE)
         with theirs, tempfile.TemporaryFile() as complaints:
-            quiet = {"stdout": subprocess.DEVNULL, "stderr": complaints}
+            quiet = {"stdout": subprocess.DEVNULL, "stderr": complaints, "start_new_session": True}  # no Ctrl-C
             self.process = subprocess.Popen(command(self.number), stdin=theirs, env={}, **quiet)
             theirs.close()
             if self.heard() != b"ready":
@@ -170,15 +170,17 @@ class Walled:
         if self.process is None or self.process.poll() is not None:
             self.stop()
             self.start()
+        clock = RunClock(lambda: next(iter(children(self.warm)), 0) if self.warm else 0)
         try:
             with self.begun() as connection:
-                way = converse(connection, talk, CpuClock(self.warm))
+                way = converse(connection, talk, clock)
+                idle = clock.idle()
             self.control.send(b"stop")
         except OSError:
             self.stop()
             raise
         told = self.ended()
-        return Ending(way, told.signal if way == "died" else 0, told.seconds)
+        return Ending(way, told.signal if way == "died" else 0, told.seconds, idle)
 
     def stop(self) -> None:
         if self.control is not None:
@@ -187,38 +189,6 @@ class Walled:
             self.process.kill()
             self.process.wait()
         self.process = self.control = None
-
-
-def children(pid: int) -> list[int]:
-    """The processes that a process has started, as the system lists them; none where it does not."""
-    try:
-        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except OSError:
-        return []
-
-
-def last_below(pid: int) -> int:
-    """The last of a chain of processes, of which each has started the next; 0 where there is no chain."""
-    below = children(pid)
-    return (last_below(below[0]) or below[0]) if below else 0
-
-
-class CpuClock:
-    """The CPU time of the run that a warm process is busy with."""
-
-    def __init__(self, warm: int) -> None:
-        self.warm = warm
-        self.number = 0
-        self.seconds = 0.0
-
-    def __call__(self) -> float:
-        """Seconds until now, as far as they can be told."""
-        if not self.number and self.warm:
-            self.number = next(iter(children(self.warm)), 0)
-        if self.number:
-            with contextlib.suppress(OSError):  # it has ended
-                self.seconds = time.clock_gettime(~self.number << 3 | CPU_OF_PROCESS)
-        return self.seconds
 
 
 @dataclass(frozen=True)
@@ -238,60 +208,48 @@ class Connection(Protocol):
     def recv(self, most: int) -> bytes: ...
 
 
-class Watch:
-    """Looks how long a step of a run takes."""
-
-    def __init__(self, seconds: float, used: Callable[[], float]) -> None:
-        self.seconds = seconds
-        self.used = used
-        self.from_cpu = used()
-        self.until = time.monotonic() + seconds
-        self.at_last = time.monotonic() + BUSY * seconds
-
-    def left(self) -> float:
-        """For how long to wait before looking again; 0 where the time is up."""
-        now = time.monotonic()
-        if now < self.until:
-            return self.until - now
-        left = self.seconds - (self.used() - self.from_cpu)
-        return max(0.0, min(max(left, SHORTEST), self.at_last - now)) if left > 0 else 0.0
-
-
-def converse(connection: Connection, talk: Talk, used: Callable[[], float] = lambda: 0.0) -> str:
-    """Ask and hear to the end of the talk, to the end of patience or to the first nonsense.
-
-    used  how much CPU time the run has had until now: a busy machine gives it little, and then it may take longer
-    """
+def converse(connection: Connection, talk: Talk, clock: RunClock) -> str:
+    """Ask and hear to the end of the talk, to the end of patience or to the first nonsense."""
     frames, heard = Frames(), 0
     try:
         connection.settimeout(PATIENCE)
         connection.sendall(talk.opening())
-        watch = Watch(talk.patience(), used)
-        while (left := watch.left()) > 0:
-            connection.settimeout(left)
-            try:
-                data = connection.recv(1 << 16)
-            except TimeoutError:
-                continue
+        watch = Watch(talk.patience(), clock)
+        while data := received(connection, watch):
             heard += len(data)
-            if not data:
-                return "died"
             if heard > MOST_BYTES:
                 return "garbled"
+            if clock.age() > talk.naps and clock.idle() > talk.naps:
+                return "overran"
+            answer = None
             for message, arrays in frames.take(data):
                 answer = talk.hear(message, arrays)
                 if answer is None:
                     return "done"
-                connection.settimeout(BUSY * talk.patience())
-                connection.sendall(answer)
-                watch = Watch(talk.patience(), used)
+                if answer:
+                    connection.settimeout(BUSY * talk.patience())
+                    connection.sendall(answer)
+            if answer is not None:
+                watch = Watch(talk.patience(), clock)
     except TimeoutError:
         return "overran"
     except ConnectionError:
         return "died"
     except ProtocolError:
         return "garbled"
-    return "overran"
+    return "died"
+
+
+def received(connection: Connection, watch: Watch) -> bytes:
+    """The next bytes; none where the other end is gone. Raises TimeoutError where they are late."""
+    while True:
+        left = watch.left()  # where it is 0, what is there already is not late: this process may have had to wait
+        connection.settimeout(max(left, SHORTEST))
+        try:
+            return connection.recv(1 << 16)
+        except TimeoutError:
+            if left <= 0:
+                raise
 
 
 # Without isolation
@@ -314,11 +272,13 @@ class Bare:
             pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
             process = subprocess.Popen(program, cwd=folder, env=settings, start_new_session=True, bufsize=0, **pipes)
             with process:
-                way = converse(Pipes(process), talk)
+                clock = RunClock(lambda: process.pid)
+                way = converse(Pipes(process), talk, clock)
+                idle = clock.idle()
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(process.pid, signal.SIGKILL) if hasattr(os, "killpg") else process.kill()
                 code = process.wait()
-        return Ending(way, max(0, -code) if way == "died" else 0, time.monotonic() - start)
+        return Ending(way, max(0, -code) if way == "died" else 0, time.monotonic() - start - idle, idle)
 
     def stop(self) -> None:
         """Nothing: no process outlives its run."""

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from nbconvert.exporters import NotebookExporter
 from nbformat import NotebookNode, from_dict
 from nbgrader.api import Gradebook
 from nbgrader.plugins import ExportPlugin
@@ -18,11 +19,20 @@ from autograder.errors import SetupError
 from autograder.grade.classroom import Classroom, official
 from autograder.grade.export import write_grades
 from autograder.grade.hidden import secret_of
-from autograder.grade.intake import choose, collect, readable
+from autograder.grade.intake import choose, collect, read_cells, readable
 from autograder.grade.job import Job, seconds_from
 from autograder.grade.judge import judge
 from autograder.grade.restore import restore
 from autograder.grade.sandbox import level
+
+
+class BoundedExporter(NotebookExporter):
+    """Of `c.Autograde.exporter_class`: a notebook that `autograder grade` would not read stops here, with its sentence,
+    before nbgrader makes objects of all that is in it. Nobody else's is touched by that."""
+
+    def from_filename(self, filename: str, resources: Any = None, **other: Any) -> tuple[NotebookNode, Any]:
+        read_cells(Path(filename))
+        return super().from_filename(filename, resources, **other)
 
 
 class RestoreCells(NbGraderPreprocessor):

@@ -17,7 +17,7 @@ from autograder.grade.isolate import INSIDE, PRIVATE
 
 APP = "/course"
 """Where the project's files stand in the sandbox."""
-INNER = ("__init__.py", "protocol.py", "isolate.py", "worker.py")
+INNER = ("__init__.py", "cells.py", "protocol.py", "isolate.py", "worker.py")
 """The files of this package that are in there."""
 SYSTEM = ("/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/local/bin", "/usr/local/lib",
           "/usr/share/zoneinfo")  # fmt: skip

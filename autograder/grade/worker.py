@@ -9,26 +9,23 @@ the copy it makes of itself, and no run finds another's remains.
 """
 
 from __future__ import annotations
-import __future__
 
-import ast
-import builtins
 import contextlib
 import gc
 import importlib
+import inspect
 import json
 import os
 import platform
 import select
 import signal
 import socket
-import symtable
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache
 from types import CodeType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -38,17 +35,19 @@ from autograder.checks.judge import check_target, stub_of
 from autograder.checks.run import Outcome, Printed, Raised, describe, run_probe
 from autograder.errors import BadInput
 from autograder.grade import isolate
+from autograder.grade.cells import FUTURE, cells_to_run, compiled, definitions_below, file_of
 from autograder.grade.protocol import LARGEST, Frames, Message, carries, pack
-from gradwright._cells import Cell, definition_cells, names_bound, python_text, read_notebook
+from gradwright._cells import Cell, read_notebook
 from gradwright._chapters import CHAPTERS, find_chapter
-from gradwright._loader import ChapterModule, remember_lines
+from gradwright._loader import ChapterModule
+
+if TYPE_CHECKING:
+    import asyncio
 
 Send = Callable[..., None]
 LARGEST_FRAME = 64 * 2**20
 """Bytes of a frame from the judge, who is trusted."""
 REHEARSAL_SECONDS = 5.0
-DEFINES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign)
-FUTURE = "from __future__ import annotations"
 
 
 class TimeIsUp(BaseException):
@@ -211,97 +210,51 @@ def run_cells(begin: Message, send: Send) -> ModuleType:
 def run_cell(cell: Cell, seconds: float, names: dict[str, Any], future: bool, send: Send) -> bool:
     """Run a cell and send what it printed and raised. Returns whether it lacked a name that a later cell may give it:
     learners run cells in any order."""
-    send("cell", id=cell.id)
+    send("cell", hold="given" in cell.marks, id=cell.id)  # what was released does nothing that must be laid to it
     printed, failure = Printed(), None
-    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+    with printed.instead():
         try:
-            with time_limit(seconds):
+            with time_limit(seconds), as_main(cell, names):
                 try:
-                    exec(compiled(cell.text, file_of(cell), future), names)
+                    execute(compiled(cell.text, file_of(cell), future), names)
                 except Exception as error:
                     failure = described(error)
-                    define_below(error, cell, names, future)
+                    for code in definitions_below(error, cell, future):
+                        with contextlib.suppress(Exception):
+                            exec(code, names)
         except BaseException as error:  # SystemExit and all: the next cells are still to come
             failure = described(error)
     send("cell done", hold=True, id=cell.id, printed=printed.getvalue(), raised=failure and vars(failure))
     return failure is not None and failure.kind == "NameError"
 
 
-def define_below(error: Exception, cell: Cell, names: dict[str, Any], future: bool) -> None:
-    """Make what a cell defines below the line that raised: in Jupyter it may do well, where `display` is known,
-    somebody answers `input`, and a library is there that is not here."""
-    failed = error.__traceback__.tb_next if error.__traceback__ else None
-    if failed is None:  # it is not Python
-        return
-    for node in ast.parse(python_text(cell.text)).body:
-        if node.lineno > failed.tb_lineno and isinstance(node, DEFINES):
-            flags = __future__.annotations.compiler_flag * future
-            with contextlib.suppress(Exception):
-                exec(compile(ast.Module([node], []), file_of(cell), "exec", flags, dont_inherit=True), names)
+def execute(code: CodeType, names: dict[str, Any]) -> None:
+    """Run a cell's code, which may `await` something at its top as it may in Jupyter."""
+    if code.co_flags & inspect.CO_COROUTINE:
+        event_loop().run_until_complete(eval(code, names))
+    else:
+        exec(code, names)
 
 
-def cells_to_run(cells: list[Cell], future: bool) -> list[Cell]:
-    """The definition cells, and of all others those that define a name which is read there and defined nowhere else.
+@cache
+def event_loop() -> asyncio.AbstractEventLoop:
+    """The one of all cells. Most need none, and importing it takes as long as half a run."""
+    import asyncio
 
-    A notebook that works when it is run from top to bottom shall not fail here because a helper stands beside a demo.
-    """
-    chosen = definition_cells(cells)
-    others = [cell for cell in cells if cell.kind == "code" and "check" not in cell.marks]
-    while True:
-        there = {cell.position for cell in chosen}
-        others = [cell for cell in others if cell.position not in there]
-        offered = set().union(*(bound(cell.text) for cell in others)).difference(dir(builtins))
-        readers = [cell for cell in chosen if "given" not in cell.marks and offered & names_in(cell, future)]
-        wanted = set().union(*(globals_read(cell.text) for cell in readers)) & offered
-        wanted = wanted.difference(*(bound(cell.text) for cell in chosen)) if wanted else wanted
-        found = [cell for cell in others if wanted & bound(cell.text)] if wanted else []
-        if not found:
-            return chosen
-        chosen = sorted([*chosen, *found], key=lambda cell: cell.position)
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    return loop
 
 
-def names_in(cell: Cell, future: bool) -> set[str]:
-    """The names that a cell's code uses and that are no local variables: globals, attributes, imports. Quicker than to
-    tell them apart, since the code is needed in any case."""
-    found: set[str] = set()
-    with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-        codes = [compiled(cell.text, file_of(cell), future)]
-        while codes:
-            code = codes.pop()
-            found.update(code.co_names)
-            codes += [const for const in code.co_consts if isinstance(const, CodeType)]
-    return found
-
-
-bound = lru_cache(maxsize=512)(names_bound)
-
-
-@lru_cache(maxsize=512)
-def globals_read(text: str) -> set[str]:
-    """The names that a cell takes from the notebook; none where it is not Python."""
-    found: set[str] = set()
+@contextlib.contextmanager
+def as_main(cell: Cell, names: dict[str, Any]) -> Iterator[None]:
+    """In a notebook `__name__` is `__main__`: a cell that asks for it finds it so."""
+    own = names.get("__name__")
+    names["__name__"] = "__main__" if "__main__" in cell.text else own
     try:
-        tables = [symtable.symtable(python_text(text), "cell", "exec")]
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return found
-    while tables:
-        table = tables.pop()
-        top = table.get_type() == "module"
-        found |= {s.get_name() for s in table.get_symbols() if s.is_referenced() and (top or s.is_global())}
-        tables += table.get_children()
-    return found
-
-
-@lru_cache(maxsize=512)
-def compiled(text: str, file: str, future: bool) -> CodeType:
-    plain = python_text(text)
-    remember_lines(file, plain.split("\n"))
-    return compile(plain, file, "exec", __future__.annotations.compiler_flag * future, dont_inherit=True)
-
-
-def file_of(cell: Cell) -> str:
-    """What tracebacks call a cell. A given cell has one name in all notebooks, so that its code is made once."""
-    return f"given cell {cell.marks['given']}" if "given" in cell.marks else f"cell {cell.position}"
+        yield
+    finally:
+        names["__name__"] = own
 
 
 def answer(exercise: Exercise, module: ModuleType, cases: list[Arrays], seconds: float, send: Send) -> None:
@@ -331,29 +284,35 @@ def answer(exercise: Exercise, module: ModuleType, cases: list[Arrays], seconds:
 def send_outcomes(exercise: Exercise, outcomes: list[Outcome], in_time: bool, send: Send) -> None:
     outcomes = [sendable(outcome) for outcome in outcomes]
     arrays = [array for outcome in outcomes for array in outcome.outputs.values()]
-    told = [
-        {
-            "names": list(outcome.outputs),
-            "weak": sorted(outcome.weak),
-            "odd": outcome.odd,
-            "raised": outcome.raised and vars(outcome.raised),
-            "changed": list(outcome.changed),
-            "printed": outcome.printed[:2000],
-            "warned": list(outcome.warned[:5]),
-        }
-        for outcome in outcomes
-    ]
     if sum(array.nbytes for array in arrays) > LARGEST - 2**20:
         send("refused", id=exercise.id, reason="BadInput: its results are larger than any right ones could be")
         return
-    send("outcomes", arrays, id=exercise.id, cases=told, in_time=in_time)
+    send("outcomes", arrays, id=exercise.id, cases=[told(outcome) for outcome in outcomes], in_time=in_time)
+
+
+def told(outcome: Outcome) -> Message:
+    """An outcome without its arrays, and without what most outcomes have nothing of."""
+    message: Message = {"names": list(outcome.outputs)}
+    if outcome.weak:
+        message["weak"] = sorted(outcome.weak)
+    if outcome.odd:
+        message["odd"] = outcome.odd
+    if outcome.raised:
+        message["raised"] = vars(outcome.raised)
+    if outcome.changed:
+        message["changed"] = list(outcome.changed)
+    if outcome.printed:
+        message["printed"] = outcome.printed[:2000]
+    if outcome.warned:
+        message["warned"] = list(outcome.warned[:5])
+    return message
 
 
 def sendable(outcome: Outcome) -> Outcome:
     """The outcome, with a word in place of arrays of which the protocol knows nothing."""
-    strange = {name: array for name, array in outcome.outputs.items() if not carries(array)}
-    if not strange:
+    if all(map(carries, outcome.outputs.values())):
         return outcome
+    strange = {name: array for name, array in outcome.outputs.items() if not carries(array)}
     kept = {name: array for name, array in outcome.outputs.items() if name not in strange}
     words = {name: f"an array of {array.dtype.name}" for name, array in strange.items()}
     return replace(outcome, outputs=kept, odd=outcome.odd | words)
@@ -367,7 +326,8 @@ def described(error: BaseException) -> Raised:
 
 @contextlib.contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise TimeIsUp inside after so many seconds of CPU time, where the system has an alarm."""
+    """Raise TimeIsUp inside after so many seconds of CPU time, where the system has an alarm. What sleeps is ended from
+    outside."""
     if not hasattr(signal, "setitimer"):
         yield
         return
@@ -375,15 +335,12 @@ def time_limit(seconds: float) -> Iterator[None]:
     def ring(number: int, frame: Any) -> None:
         raise TimeIsUp(f"it was stopped after {seconds:g} seconds")
 
-    clocks = (signal.SIGPROF, signal.ITIMER_PROF, seconds), (signal.SIGALRM, signal.ITIMER_REAL, seconds * isolate.BUSY)
-    for number, clock, most in clocks:
-        signal.signal(number, ring)
-        signal.setitimer(clock, most, 0.5)
+    signal.signal(signal.SIGPROF, ring)
+    signal.setitimer(signal.ITIMER_PROF, seconds, 0.5)
     try:
         yield
     finally:
-        for _, clock, _ in clocks:
-            signal.setitimer(clock, 0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 if __name__ == "__main__":

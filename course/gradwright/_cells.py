@@ -262,14 +262,18 @@ def _parse(text: str) -> ast.Module:
 
 
 def _bound_by(statement: ast.stmt) -> Iterator[str]:
-    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        yield statement.name
-    elif isinstance(statement, ast.Import | ast.ImportFrom):
-        yield from (alias.asname or alias.name.partition(".")[0] for alias in statement.names)
-    else:
-        for node in ast.walk(statement):
+    """The names that a statement binds where it stands: not those inside a function or a class that it defines."""
+    waiting: list[ast.AST] = [statement]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            yield from (alias.asname or alias.name.partition(".")[0] for alias in node.names)
+        else:
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 yield node.id
+            waiting.extend(ast.iter_child_nodes(node))
 
 
 def _only_defines(cell: Cell, before: Sequence[Cell]) -> bool:
@@ -286,9 +290,9 @@ def _only_defines(cell: Cell, before: Sequence[Cell]) -> bool:
 
 def _defines(statement: ast.stmt, known: set[str]) -> bool:
     if isinstance(statement, ast.Assign):
-        return all(map(_plain_target, statement.targets)) and _constant(statement.value, known)
+        return all(_plain_target(target, known) for target in statement.targets) and _constant(statement.value, known)
     if isinstance(statement, ast.AnnAssign):
-        return _plain_target(statement.target) and (statement.value is None or _constant(statement.value, known))
+        return _plain_target(statement.target, known) and (statement.value is None or _constant(statement.value, known))
     if isinstance(statement, ast.Expr):
         return isinstance(statement.value, ast.Constant)
     return isinstance(
@@ -297,9 +301,12 @@ def _defines(statement: ast.stmt, known: set[str]) -> bool:
     )
 
 
-def _plain_target(target: ast.expr) -> bool:
+def _plain_target(target: ast.expr, known: set[str]) -> bool:
+    """Whether it is a name, or an attribute of something known: `Tensor.relu = relu` adds a method."""
     if isinstance(target, ast.Tuple | ast.List):
-        return all(map(_plain_target, target.elts))
+        return all(_plain_target(part, known) for part in target.elts)
+    if isinstance(target, ast.Attribute):
+        return isinstance(target.value, ast.Name) and target.value.id in known
     return isinstance(target, ast.Name)
 
 

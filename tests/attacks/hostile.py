@@ -228,6 +228,13 @@ HOSTILE: dict[str, tuple[str, ...]] = {
     ),
     "objects in a frame": (CHANNEL, attack("say(frame({'kind': 'outcomes', 'arrays': [['|O', [1]]]}, b'x' * 8))")),
     "deep json": (CHANNEL, attack("d = b'[' * 10**5\nsay(struct.pack('>II', len(d), len(d)) + d)")),
+    "cells without end": (
+        CHANNEL,
+        "import time\nFAILED = {'kind': 'NameError', 'message': '', 'where': ''}\nwhile True:\n"
+        "    say(frame({'kind': 'cell done', 'id': 'start-dot-loop', 'printed': '', 'raised': FAILED, 'arrays': []}))\n"
+        "    say(frame({'kind': 'cell', 'id': 'start-dot-loop', 'arrays': []}))\n    time.sleep(0.1)",
+        attack("pass"),
+    ),
     "an answer to another exercise": (
         CHANNEL,
         attack("for id in ('start-dot', 'start-dot-loop', 'tensor-strides'):\n"

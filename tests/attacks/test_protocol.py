@@ -115,6 +115,8 @@ OUTCOME = {"names": ["x"], "weak": [], "odd": {}, "raised": None, "changed": [],
 ANSWER = {"kind": "outcomes", "id": "start-dot", "cases": [OUTCOME], "in_time": True}
 ONE = [np.ones(1)]
 READY = {"kind": "ready"}
+FAILED = {"kind": "NameError", "message": "", "where": ""}
+AGAIN = [{"kind": "cell", "id": "first"}, {"kind": "cell done", "id": "first", "printed": "", "raised": FAILED}]
 
 
 def test_a_conversation() -> None:
@@ -135,6 +137,7 @@ def test_a_conversation() -> None:
         ([], {"kind": "cell", "id": "third"}, []),
         ([], {"kind": "cell", "id": ["first"]}, []),
         ([], {"kind": "cell done", "id": "first", "printed": "", "raised": None}, []),
+        ([*AGAIN, *AGAIN], AGAIN[0], []),
         ([READY], READY, []),
         ([READY], {"kind": "cell", "id": "first"}, []),
         ([READY], ANSWER | {"id": "start-dot-loop"}, ONE),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import random
@@ -11,6 +12,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +22,11 @@ from nbgrader.api import Gradebook
 from autograder.__main__ import main
 from autograder.errors import SetupError
 from autograder.grade import run as grading
-from autograder.grade.classroom import COURSE_ID, Classroom, open_classroom
+from autograder.grade.classroom import COURSE_ID, Classroom, open_classroom, writing_in
 from autograder.grade.journal import Entry, entries_in, open_journal
 from autograder.grade.run import grade_class
 
-from .conftest import START, Graded, Notebook, grade, hand_in, once, with_answer
+from .conftest import START, Graded, Notebook, grade, hand_in, once, run, with_answer
 
 STUDENTS = 4
 
@@ -173,6 +175,89 @@ def test_a_full_disk(
     assert same(room.root, undisturbed)
 
 
+def test_a_reader_who_has_seen_enough_is_no_full_disk(room: Classroom) -> None:
+    """`autograder grade CLASS | head -3`."""
+    with pytest.raises(BrokenPipeError), writing_in(room.root):
+        raise BrokenPipeError
+
+
+IN_A_SMALL_PLACE = """
+mount -t tmpfs -o size={size} none small && cp -a prepared/. small && cd small || exit 99
+"{python}" -m autograder grade . --allow-weak-isolation
+code=$?
+cp -a . ../after && exit $code
+"""
+
+
+@pytest.mark.skipif(shutil.which("unshare") is None, reason="nothing to mount with")
+@pytest.mark.parametrize("free", [20, 600])
+def test_a_disk_that_is_full_for_real(free: int, tmp_path: Path, undisturbed: Graded) -> None:
+    """Of a file system with so many kilobytes to spare: a journal, or some of the notebooks too, fit on it."""
+    prepared = tmp_path / "prepared"
+    for name in ("submitted", "release", "source"):
+        shutil.copytree(undisturbed.root / name, prepared / name)
+    shutil.copy(undisturbed.root / ".secret", prepared / ".secret")
+    (tmp_path / "small").mkdir()
+    pages = sum(path.stat().st_size // 4096 + 1 for path in prepared.rglob("*") if path.is_file())
+    script = IN_A_SMALL_PLACE.format(size=f"{4 * pages + free}k", python=sys.executable)
+    apart = ["unshare", "--user", "--map-root-user", "--mount"]
+    if subprocess.run([*apart, "mount", "-t", "tmpfs", "none", "small"], cwd=tmp_path, capture_output=True).returncode:
+        pytest.skip("this user may mount nothing")
+    done = subprocess.run([*apart, "sh", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=280)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert "make room" in done.stderr
+    grade(tmp_path / "after")
+    assert same(tmp_path / "after", undisturbed)
+
+
+def descendants(pid: int) -> list[int]:
+    found = [child for thread in Path(f"/proc/{pid}/task").iterdir() for child in children_of(thread)]
+    return [*found, *(below for child in found for below in descendants(child))]
+
+
+def children_of(thread: Path) -> list[int]:
+    try:
+        return [int(child) for child in (thread / "children").read_text().split()]
+    except OSError:
+        return []
+
+
+def gone(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except OSError:
+        return True
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the processes below another are listed in /proc")
+@pytest.mark.parametrize("lines", [2, STUDENTS + 1])
+def test_ctrl_c(lines: int, room: Classroom, undisturbed: Graded) -> None:
+    """While submissions run and while feedback is made. The terminal sends it to all that was started from it."""
+    command = [sys.executable, "-m", "autograder", "grade", str(room.root), "--allow-weak-isolation"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen(command, start_new_session=True, **pipes)
+    for _ in range(lines):
+        process.stdout.readline()
+    started = descendants(process.pid)
+    os.killpg(process.pid, signal.SIGINT)
+    said, complaint = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert complaint == "Stopped. What is graded stays graded; the same command goes on from there.\n"
+    assert started
+    wait_until(lambda: all(map(gone, started)))
+    assert "(unchanged)" in grade(room.root).said
+    assert same(room.root, undisturbed)
+
+
+def wait_until(true: Callable[[], bool]) -> None:
+    """The system takes a moment to end what was killed."""
+    for _ in range(200):
+        if true():
+            return
+        time.sleep(0.05)
+    raise AssertionError("it never came")
+
+
 def test_a_gradebook_that_is_locked(room: Classroom, undisturbed: Graded) -> None:
     shutil.copy(undisturbed.root / "gradebook.db", room.gradebook)
     before = room.gradebook.read_bytes()
@@ -185,16 +270,63 @@ def test_a_gradebook_that_is_locked(room: Classroom, undisturbed: Graded) -> Non
     assert room.gradebook.read_bytes() == before
 
 
-def test_a_gradebook_that_is_none(room: Classroom) -> None:
-    room.gradebook.write_bytes(b"not a database" * 1000)
-    with pytest.raises(SetupError, match=r"cannot be used .*put back a copy of it"):
+def changed(statement: str) -> Callable[[bytes], bytes]:
+    """What is left of a gradebook after a statement."""
+
+    def change(data: bytes) -> bytes:
+        with contextlib.closing(sqlite3.connect(":memory:")) as book:
+            book.deserialize(data)
+            book.execute(statement)
+            book.commit()
+            return book.serialize()
+
+    return change
+
+
+def other_program(data: bytes) -> bytes:
+    with contextlib.closing(sqlite3.connect(":memory:")) as book:
+        book.execute("CREATE TABLE bookmarks (address)")
+        return book.serialize()
+
+
+DAMAGE: dict[str, tuple[Callable[[bytes], bytes], str]] = {
+    "cut": (lambda data: data[: len(data) // 2], "put back a copy of it"),
+    "cut in its head": (lambda data: data[:60], "put back a copy of it"),
+    "random bytes": (lambda data: random.Random(1).randbytes(50_000), "put back a copy of it"),
+    "a page of zeros": (lambda data: data[:100] + bytes(3996) + data[4096:], "put back a copy of it"),
+    "another program's": (other_program, "is no gradebook, it has a table 'bookmarks'"),
+    "of an older nbgrader": (changed("ALTER TABLE grade DROP COLUMN extra_credit"), "run `nbgrader db upgrade`"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_a_gradebook_that_is_damaged(name: str, room: Classroom, undisturbed: Graded) -> None:
+    """It stays as it is, for somebody to repair; moved away, it is made anew."""
+    damage, remedy = DAMAGE[name]
+    damaged = damage((undisturbed.root / "gradebook.db").read_bytes())
+    room.gradebook.write_bytes(damaged)
+    with pytest.raises(SetupError, match=remedy):
         grade_class(room.root, weak=True)
-    assert room.gradebook.read_bytes() == b"not a database" * 1000
+    assert room.gradebook.read_bytes() == damaged
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write what is read-only")
+def test_a_gradebook_that_may_only_be_read(room: Classroom, undisturbed: Graded) -> None:
+    shutil.copy(undisturbed.root / "gradebook.db", room.gradebook)
+    room.gradebook.chmod(0o400)
+    with pytest.raises(SetupError, match="allow it to be written"):
+        grade_class(room.root, weak=True)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows locks no files in this way")
 def test_two_runs_at_once(room: Classroom) -> None:
-    with open_journal(room), pytest.raises(SetupError, match="being graded by another run"), open_journal(room):
+    """The second names the first. What a run that was killed has left is no lock."""
+    room.grader.write_text("process 1 on a machine, which began at 00:00")
+    with open_journal(room):
+        second = run(["autograder", "grade", str(room.root), "--allow-weak-isolation"], room.root)
+    assert (second.returncode, second.stderr.count("\n")) == (2, 1)
+    assert f"is being graded by process {os.getpid()} on" in second.stderr
+    with open_journal(room):
         pass
 
 

@@ -53,6 +53,20 @@ def test_a_huge_file_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert found.trouble.endswith("start.ipynb has 3 MB, and 1 are read at most: clear its outputs.")
 
 
+@pytest.mark.parametrize("inner", ["[" * 200_000 + "]" * 200_000, '{"a":' * 200_000 + "1" + "}" * 200_000])
+def test_deep_json_is_no_notebook(tmp_path: Path, inner: str) -> None:
+    path = hand_in(tmp_path, "one", f'{{"nbformat": 4, "cells": {inner}}}'.encode())
+    with pytest.raises(NotebookError, match="is not valid JSON"):
+        read_cells(path)
+
+
+def test_what_would_fill_the_memory_is_not_read(tmp_path: Path) -> None:
+    """Of three bytes each object would make sixty-four."""
+    path = hand_in(tmp_path, "one", b'{"nbformat": 4, "cells": [], "x": [' + b"[]," * 10**6 + b"[]]}")
+    with pytest.raises(NotebookError, match="2,000,006 brackets and commas, and 2,000,000 are read at most"):
+        read_cells(path)
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32"])
 def test_every_unicode_encoding_is_read(tmp_path: Path, encoding: str) -> None:
     path = tmp_path / "start.ipynb"

@@ -2,38 +2,30 @@
 
 from __future__ import annotations
 
-import ast
-import contextlib
 import copy
 import json
-import os
-import signal
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from autograder.build.answers import answers_to
-from autograder.build.sample import filled_in, helpers, inside, solved
+from autograder.build.sample import filled_in, solved
 from autograder.checks.exercise import exercises_of, find
 from autograder.course import ROOT, Chapter, chapter, chapters
 from autograder.errors import BadInput, SetupError
 from autograder.grade import judge as judging
-from autograder.grade import sandbox
 from autograder.grade.classroom import official, open_classroom
 from autograder.grade.export import row_of
 from autograder.grade.gradebook import find_submission, open_gradebook, record, register
 from autograder.grade.hidden import hidden_reference, secret_of, seed_of
-from autograder.grade.isolate import BUSY
 from autograder.grade.job import Job, Judged
 from autograder.grade.judge import judge, warm_sandbox
 from autograder.grade.restore import restore
 from autograder.grade.run import lost
-from autograder.grade.sandbox import Bare, Watch, children, level, weakness
+from autograder.grade.sandbox import Bare, level, weakness
 
-from .conftest import START, Notebook, cell, code, markdown, with_answer, with_cells, without
+from .conftest import START, Notebook, cell, markdown, with_answer, without
 
 FIRST, SECOND = "start-dot-loop-check", "start-dot-check"
 FULL = {FIRST: 2.0, SECOND: 2.0}
@@ -62,60 +54,12 @@ def verdict(judged: Judged, check: str) -> str:
     return " ".join(outputs[0]["data"]["text/plain"].split())
 
 
-Honest = Callable[[Notebook], Notebook]
-HONEST: dict[str, Honest] = {
-    "as it is": lambda solution: solution,
-    "cells reordered": lambda s: {**s, "cells": [*reversed(s["cells"])]},
-    "warns": lambda s: with_answer(s, "start-dot", "import warnings\ndef dot(a, b):\n    warnings.warn('slow')\n"
-                                   "    if len(a) != len(b): raise ValueError('lengths')\n    return (a * b).sum()"),
-    "divides by zero on the way": lambda s: with_cells(s, code("import numpy as np\nZERO = np.ones(2) / np.zeros(2)")),
-    "prints": lambda s: with_answer(s, "start-dot", "def dot(a, b):\n    print(a, b)\n    if len(a) != len(b):\n"
-                                    "        raise ValueError('lengths')\n    return a @ b"),
-    "helper in a cell of its own": lambda s: with_cells(
-        with_answer(s, "start-dot", "def dot(a, b):\n    return inner(a, b)"),
-        code("def inner(a, b):\n    if len(a) != len(b):\n        raise ValueError('lengths')\n    return a @ b")),
-    "helper beside a demo": lambda s: with_cells(
-        with_answer(s, "start-dot", "def dot(a, b):\n    return inner(a, b)"),
-        code("made = {}\nmade.update(x=1)\ndef inner(a, b):\n    if len(a) != len(b):\n"
-             "        raise ValueError('lengths')\n    return a @ b\nprint(inner(np.ones(2), np.ones(2)))")),
-    "other import names": lambda s: with_cells(
-        with_answer(s, "start-dot", "from numpy import asarray as array_of, matmul as product\ndef dot(x: 'vector', y)"
-                    " -> float:\n    if len(x) != len(y):\n        raise ValueError\n"
-                    "    return product(array_of(x), array_of(y))")),
-    "uses what the first cell imports": lambda s: with_answer(
-        s, "start-dot", "def dot(a, b):\n    assert gradwright and plt and check\n    if len(a) != len(b):\n"
-        "        raise ValueError\n    return a @ b"),
-    "plots": lambda s: with_cells(s, code("import matplotlib.pyplot as plt\ndef draw():\n    plt.plot([1, 2])")),
-    "errors below and above": lambda s: with_cells(
-        {**s, "cells": [*s["cells"], code("1 / 0") | {"id": "last"}]}, code("import no_such_module")),
-    "magics and a shell": lambda s: with_cells(s, code("%matplotlib inline\n!pip list\nimport math")),
-    "threads": lambda s: with_answer(
-        s, "start-dot", "import threading\ndef dot(a, b):\n    if len(a) != len(b):\n        raise ValueError\n"
-        "    found = []\n    t = threading.Thread(target=lambda: found.append(a @ b))\n    t.start()\n    t.join()\n"
-        "    return found[0]"),
-    "slow but allowed": lambda s: with_answer(
-        s, "start-dot", "import time\ndef dot(a, b):\n    time.sleep(0.15)\n    if len(a) != len(b):\n"
-        "        raise ValueError\n    return a @ b"),
-    "temporary files": lambda s: with_cells(s, code("import tempfile\nclass Kept:\n    file = tempfile.mkdtemp()")),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", HONEST)
-def test_honest_work_never_loses(name: str, solution: Notebook, released: Notebook) -> None:
-    judged = judge(job_of(HONEST[name](solution), released))
-    assert judged.points == FULL, [verdict(judged, check) for check in FULL]
-    assert judged.rulings == {"start-dot-loop": "right", "start-dot": "right"}
-
-
-@pytest.mark.parametrize("exercise", exercises_of(0), ids=lambda exercise: exercise.id)
-def test_every_alternative_is_right(exercise, solution: Notebook, released: Notebook) -> None:
-    tree = ast.parse((ROOT / "solutions" / "mistakes" / "00_start.py").read_text(encoding="utf-8"))
-    for name in answers_to(exercise).alternatives:
-        other = inside(inside(inside(tree, exercise.id.replace("-", "_")), "alternatives"), name)
-        needed = helpers(tree, other)
-        other.name = exercise.name
-        text = "\n".join(ast.unparse(part) for part in (*needed, other))
-        assert judge(job_of(with_answer(solution, exercise.id, text), released)).points == FULL, name
+CLEAN = """import numpy as np
+def dot(a, b):
+    if len(a) != len(b):
+        raise ValueError
+    return np.dot(a, b)"""
+INNER = CLEAN.replace("def dot", "def inner")
 
 
 @pytest.mark.parametrize(
@@ -193,11 +137,6 @@ POISON = """import numpy as np
 def dot_loop(a, b):
     np.matmul = np.dot = None
     return 0.0"""
-CLEAN = """import numpy as np
-def dot(a, b):
-    if len(a) != len(b):
-        raise ValueError
-    return np.dot(a, b)"""
 
 
 def test_an_answer_that_spoils_the_process_costs_no_other(solution: Notebook, released: Notebook) -> None:
@@ -236,50 +175,6 @@ def test_how_many_runs_a_submission_takes(answer: str, runs: int, monkeypatch: p
     wrong = {e.id: answer.format(name=e.name) for e in exercises_of(1)} if runs > 1 else {}
     judge(chapter_job(ch, {} if answer == "released" else solved(ch) | wrong))
     assert len(asked) == runs
-
-
-@pytest.mark.skipif(not WALLED, reason="without isolation, only the clock on the wall is looked at")
-def test_a_busy_machine_costs_nobody_anything(solution: Notebook, released: Notebook) -> None:
-    """A run that gets a quarter of its time needs far longer than a cell may take, and all its points are there."""
-    slow = (
-        "import time\ndef dot(a, b):\n    end = time.process_time() + 0.02\n    while time.process_time() < end: pass\n"
-    )
-    slow += "    if len(a) != len(b):\n        raise ValueError\n    return a @ b"
-    job = job_of(with_answer(solution, "start-dot", slow), released, seconds=0.6)
-    judge(job)  # the warm process is there
-    over = threading.Event()
-
-    def hold_back() -> None:
-        warm = warm_sandbox(0, True).warm
-        while not over.wait(0.02):
-            for pid in children(warm):
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGSTOP)
-                    over.wait(0.06)
-                    os.kill(pid, signal.SIGCONT)
-
-    holding = threading.Thread(target=hold_back)
-    holding.start()
-    try:
-        judged = judge(job)
-    finally:
-        over.set()
-        holding.join()
-    assert (judged.points, judged.trouble) == (FULL, "")
-    assert judged.seconds > 0.6
-
-
-def test_time_is_counted_where_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    now, used = [0.0], [0.0]
-    monkeypatch.setattr(sandbox.time, "monotonic", lambda: now[0])
-    watch = Watch(2.0, lambda: used[0])
-    assert watch.left() == 2
-    now[0], used[0] = 3.0, 0.5  # the machine is busy with others
-    assert watch.left() == 1.5
-    used[0] = 2.0
-    assert watch.left() == 0
-    now[0], used[0] = 2.0 * BUSY, 0.0  # it waits for something that does not come
-    assert watch.left() == 0
 
 
 def test_the_same_class_has_the_same_cases_and_another_has_others() -> None:

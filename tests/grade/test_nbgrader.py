@@ -16,10 +16,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from nbgrader.api import Gradebook
 
 from autograder.build.sample import add_sources
 from autograder.course import chapters
-from autograder.grade.classroom import Classroom, official, open_classroom
+from autograder.grade.classroom import COURSE_ID, Classroom, official, open_classroom
 
 from .conftest import START, Notebook, cell, code, grade, hand_in, markdown, run, with_answer, with_cells
 from .test_class import NOISY_DOT, NOISY_SETUP, SCRIPT, indented
@@ -69,6 +70,22 @@ def test_generate_autograde_feedback_export(room: Classroom, released: Notebook,
     assert "not implemented yet" in body
     assert "<script" not in body
     assert not re.search(r"<[^>]*\sonerror", body)
+
+
+def test_autograde_reads_nothing_huge(room: Classroom, solution: Notebook) -> None:
+    """It would make objects of 200 MB of brackets. The others are graded."""
+    nbgrader(room.root, "generate_assignment", START.folder)
+    whole = json.dumps(solution).encode()
+    hand_in(room.root, "brackets", whole[:-1] + b', "x": [' + b"[]," * 10**6 + b"[]]}")
+    hand_in(room.root, "huge", whole + b" " * (51 * 2**20))
+    hand_in(room.root, "right", solution)
+    done = run(["nbgrader", "autograde", START.folder], room.root)
+    assert done.returncode != 0
+    for sentence in ("brackets and commas, and 2,000,000 are read at most", "start.ipynb has 51 MB, and 50 are read"):
+        assert sentence in done.stderr
+    assert [path.name for path in room.autograded.iterdir()] == ["right"]
+    with Gradebook(room.database, COURSE_ID) as book:
+        assert book.find_submission(START.folder, "right").score == 4
 
 
 def test_validate(tmp_path: Path, released: Notebook, solution: Notebook) -> None:

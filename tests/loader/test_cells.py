@@ -7,7 +7,7 @@ import json
 import pytest
 
 from autograder.errors import NotebookError, SourceError
-from gradwright._cells import definition_cells, python_text, read_notebook, read_source
+from gradwright._cells import definition_cells, names_bound, python_text, read_notebook, read_source
 
 
 def cells_of(project, text):
@@ -128,6 +128,7 @@ DEFINES = [
     "import numpy as np\nArray = np.ndarray\nShape = tuple[int, ...]",
     "square = lambda x: x * x",
     "%matplotlib inline\nimport numpy as np",
+    "class A: ...\ndef f(self): ...\nA.f = f\nA.x, A.y = 1, 2",
 ]
 RUNS = [
     "print(1)",
@@ -173,6 +174,21 @@ def test_a_constant_may_use_what_definition_cells_before_it_made(empty_project):
         )
     )
     assert [cell.text for cell in definition_cells(cells)] == ["N = 3", "a = N + 1", "b = a"]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("def f():\n    inner = 1\nclass A:\n    x = 1", {"f", "A"}),
+        ("if True:\n    def f():\n        inner = 1\nelse:\n    import numpy as np", {"f", "np"}),
+        ("try:\n    from a import b as c\nexcept ImportError:\n    c = d = None", {"c", "d"}),
+        ("with open('x') as file:\n    for i in file:\n        import os.path", {"file", "i", "os"}),
+        ("x.a = y[0] = (z := 1)", {"z"}),
+        ("not Python", set()),
+    ],
+)
+def test_what_a_cell_binds_stands_in_blocks_too(text, names):
+    assert names_bound(text) == names
 
 
 def test_released_cells_count_by_their_role_alone(empty_project):

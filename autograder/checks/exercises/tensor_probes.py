@@ -30,7 +30,7 @@ def whole(result):
 
 
 def numbers(array):
-    return tuple(int(n) for n in array)
+    return tuple(array.tolist())
 
 
 def tensor_class(target):
