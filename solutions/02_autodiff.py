@@ -42,6 +42,7 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import ContextDecorator
+from inspect import isgeneratorfunction
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -635,7 +636,7 @@ def operation_of(function: Callable) -> type[Operation] | None:
 # This is the machine, and no more than that. Most functions of chapter 01 have no gradient here, and raise by name if
 # one is wanted; chapter 03 has an operation for each of them. There the tensor also gets what is convenience and not
 # mechanism: changes in place that are recorded, a `requires_grad` that can be set as an attribute with all checks,
-# `set_grad_enabled`, and `autograd.Function`.
+# `set_grad_enabled`, `autograd.grad` and `autograd.Function`.
 
 
 # %% given="gradients"
@@ -645,9 +646,13 @@ class Gradients:
     requires_grad: bool = False  # whether operations on this tensor are recorded
     grad: Any = None  # what backward has left here: a tensor, once it has been here
     grad_fn: Operation | None = None  # the operation that made this tensor; None for a leaf
-    grad_like: tuple | None = None
     hooks: Any = None
     targets = ()
+
+    @plain.Lazily
+    def grad_like(self) -> tuple:
+        """Shape and dtype of a leaf's gradient."""
+        return self.shape, self.dtype
 
     @staticmethod
     def apply(function: Callable, *inputs: Any, **options: Any) -> Any:
@@ -689,7 +694,7 @@ class Gradients:
     def requires_grad_(self, requires_grad: bool = True) -> Self:
         if requires_grad and self.dtype.kind != "f":
             raise RuntimeError(f"only floats can require a gradient, and this tensor holds {self.dtype}")
-        self.requires_grad, self.grad_like = requires_grad, (self.shape, self.dtype)
+        self.requires_grad = requires_grad
         return self
 
     def follow(self, operation: Operation) -> None:
@@ -1070,7 +1075,8 @@ def send(operation: Operation, results: Any, targets: Sequence) -> list[tuple]:
     """The gradients of an operation's inputs, each with the node that it goes to, fitted to what that node takes."""
     results = results if type(results) is tuple else (results,)
     if len(results) != len(targets):
-        raise RuntimeError(f"{operation}: backward gave {len(results)} gradients for {len(targets)} inputs")
+        count = f"{len(results)} gradients for {len(targets)} inputs"
+        raise RuntimeError(f"{operation}: backward gave {count}: return a tuple with one for each")
     pairs = []
     for target, g in zip(targets, results):  # noqa: B905, the lengths are equal
         if target is not None:
@@ -1104,23 +1110,27 @@ def seed(t: Any, gradient: Any) -> np.ndarray:
         if t.numel() != 1:
             raise RuntimeError(f"backward from shape {t.shape} needs a gradient of that shape: or take sum() first")
         return np.array(1, t.dtype).reshape(t.shape)
+    if not isinstance(gradient, plain.Strided):
+        raise TypeError(f"backward begins with a tensor, and got a {type(gradient).__name__}: wrap it in tensor()")
     if gradient.shape != t.shape:
         raise RuntimeError(f"the gradient has shape {gradient.shape}, and the tensor that it is for {t.shape}")
     return gradient.array.astype(t.dtype)
 
 
-def run_backward(t: Any, gradient: Any, retain_graph: bool, create_graph: bool, wanted: dict | None = None) -> None:
-    """Walk back from t. Leaves accumulate; with `wanted`, its nodes get their gradients noted instead."""
+def run_backward(t: Any, gradient: Any, retain_graph: bool, create_graph: bool, arrive: Any = None) -> None:
+    """Walk back from t. Leaves accumulate, unless arrive(node, grad) takes the gradients, and says where to go on."""
     if create_graph:
         raise NotImplementedError("create_graph=True: gradients of gradients are not offered here")
     leaves: list[tuple[Any, np.ndarray]] = []
     modes = state.now[1]
 
     def visit(node: Any, grad: np.ndarray) -> Sequence[tuple]:
-        if node.hooks is not None:
+        if arrive is not None:
+            grad = arrive(node, grad)
+            if grad is None:
+                return ()
+        elif node.hooks is not None:
             grad = node.hooks.run(grad)
-        if wanted is not None and node in wanted:
-            wanted[node] = grad
         targets = node.targets
         if not targets:  # no operation is recorded without one
             if isinstance(node, Operation):
@@ -1133,8 +1143,7 @@ def run_backward(t: Any, gradient: Any, retain_graph: bool, create_graph: bool, 
         return send(node, results, targets)
 
     walk(t.node, seed(t, gradient), visit)
-    if wanted is None:
-        keep(leaves)
+    keep(leaves)
 
 
 def keep(leaves: Sequence[tuple[Any, np.ndarray]]) -> None:
@@ -1147,35 +1156,6 @@ def keep(leaves: Sequence[tuple[Any, np.ndarray]]) -> None:
 
 
 accumulating = threading.Lock()
-
-
-def grad(
-    output: Any,
-    inputs: Any,
-    grad_output: Any = None,
-    retain_graph: bool = False,
-    create_graph: bool = False,
-    allow_unused: bool = False,
-) -> tuple:
-    """The gradients of a tensor with respect to the inputs, which are not left in anybody's .grad.
-
-    inputs        a tensor or a sequence of tensors, leaves or anything in between
-    grad_output   where to begin; may be left out for an output of one element
-    allow_unused  give None for an input that the output does not depend on, where otherwise RuntimeError is raised
-    """
-    inputs = as_list(inputs)
-    wanted = dict.fromkeys([t.node for t in inputs])
-    if None in wanted:
-        raise RuntimeError("one of the inputs requires no gradient: set requires_grad before it is used")
-    run_backward(output, grad_output, retain_graph, create_graph, wanted)
-    found = [wanted[t.node] for t in inputs]
-    if not allow_unused and any(array is None for array in found):
-        raise RuntimeError("no output depends on one of the inputs: allow_unused=True gives None for it")
-    return tuple([None if array is None else t.new(array.copy()) for t, array in zip(inputs, found, strict=True)])
-
-
-def as_list(tensors: Any) -> list:
-    return [tensors] if isinstance(tensors, plain.Strided) else list(tensors)
 
 
 # %% [markdown]
@@ -1379,14 +1359,26 @@ check("autodiff-switch", Switch)
 
 
 # %% given="switches"
-class no_grad(Switch):
+class Recording(Switch):
+    """A switch of `state`. It decorates a function with brackets or without: `@no_grad()` or `@no_grad`."""
+
+    def __new__(cls, function: Callable | None = None) -> Any:
+        return super().__new__(cls) if function is None else cls()(function)
+
+    def __call__(self, function: Callable) -> Callable:
+        if isgeneratorfunction(function):
+            raise TypeError(f"{function.__name__} is a generator, which goes on later: use a with block inside it")
+        return super().__call__(function)
+
+
+class no_grad(Recording):
     """Nothing is recorded in a `with no_grad():` block, or in a function below `@no_grad()`."""
 
     def __init__(self) -> None:
         super().__init__(state, False)
 
 
-class enable_grad(Switch):
+class enable_grad(Recording):
     """Operations are recorded again, inside a no_grad."""
 
     def __init__(self) -> None:
@@ -1585,10 +1577,11 @@ class Hooks:
 
     def run(self, grad: np.ndarray) -> np.ndarray:
         """The gradient that goes on. Hooks get a copy, since others may hold the same array."""
-        after = run_hooks(tuple(self.functions.values()), self.like.new(grad.copy())).array
-        if after.shape != grad.shape:
-            raise RuntimeError(f"a hook returned shape {after.shape} for a gradient of shape {grad.shape}")
-        after = after.astype(grad.dtype)
+        after = run_hooks(tuple(self.functions.values()), self.like.new(grad.copy()))
+        if not isinstance(after, plain.Strided) or after.shape != grad.shape:
+            found = f"{type(after).__name__} of shape {getattr(after, 'shape', ())}"
+            raise RuntimeError(f"a hook returned a {found} for a gradient of shape {grad.shape}: return one like it")
+        after = after.array.astype(grad.dtype)
         keeper = self.keeper and self.keeper()
         if keeper is not None:
             keeper.accumulate(after.copy())
@@ -1709,7 +1702,7 @@ def gradcheck(func: Callable, inputs: Any, *, eps: float = 6e-6, atol: float = 1
     raises  TypeError for inputs that do not hold float64, ValueError where none requires a gradient, and
             GradcheckError, which says how they differ
     """
-    inputs = as_list(inputs)
+    inputs = [inputs] if isinstance(inputs, plain.Strided) else list(inputs)
     places = [i for i, t in enumerate(inputs) if isinstance(t, Tensor) and t.requires_grad]
     if not places:
         kinds = ", ".join([str(t.dtype) for t in inputs if isinstance(t, plain.Strided)])
@@ -1731,12 +1724,16 @@ def as_functions(func: Callable, inputs: list, i: int) -> tuple[Callable, Callab
 
     def f(x: np.ndarray) -> np.ndarray:
         with no_grad():
-            return func(*inputs[:i], inputs[i].new(x), *inputs[i + 1 :]).array
+            out = func(*inputs[:i], inputs[i].new(x), *inputs[i + 1 :])
+        if not isinstance(out, Tensor):
+            raise TypeError(f"gradcheck wants a function that returns a tensor: it returned a {type(out).__name__}")
+        return out.array
 
     def vjp(x: np.ndarray, u: np.ndarray) -> np.ndarray:
-        leaf = inputs[i].new(x.copy()).requires_grad_()
-        (gradient,) = grad(func(*inputs[:i], leaf, *inputs[i + 1 :]), leaf, leaf.new(u), allow_unused=True)
-        return np.zeros_like(x) if gradient is None else gradient.array
+        leaves = [t.detach().requires_grad_(t.requires_grad) if isinstance(t, Tensor) else t for t in inputs]
+        leaf = leaves[i] = inputs[i].new(x.copy()).requires_grad_()
+        func(*leaves).backward(leaf.new(u))
+        return np.zeros_like(x) if leaf.grad is None else leaf.grad.array
 
     return f, vjp
 
@@ -1776,6 +1773,7 @@ gradcheck(Tensor.tanh, tensor(np.linspace(-2, 2, 5), requires_grad=True))
 # | a leaf in the graph | the tensor | an `AccumulateGrad` node |
 # | summing a broadcast | the machine, with `unbroadcast` | the engine, with `sum_to_size` |
 # | gradients of gradients | an error | `create_graph=True` |
+# | a second walk without `retain_graph` | an error | an error if anything was saved on the way |
 # | your own operation | `Operation`, and `Function` from chapter 03 on | `Function`, any number of outputs |
 # | an operation without backward | an error when it is used | an error when it is used |
 #

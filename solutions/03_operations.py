@@ -43,15 +43,16 @@ gradwright.chapter(3)
 # %% given="imports"
 import math
 import warnings
-from collections.abc import Callable, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Collection, Sequence
+from functools import lru_cache, wraps
+from inspect import isgeneratorfunction
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from gradwright.chapters import autodiff
 from gradwright.chapters import tensor as plain
-from gradwright.chapters.autodiff import GradcheckError, Operation, Switch, no_grad, spread, state, unbroadcast
+from gradwright.chapters.autodiff import GradcheckError, Operation, spread, state, unbroadcast
 
 # %% [markdown]
 # The tensor of this chapter comes first. It has a method for every operation that is to come, each of them a line or
@@ -468,7 +469,7 @@ class History:
             return
         if flag and self.dtype.kind != "f":
             raise RuntimeError(f"only floats can require a gradient, and this tensor holds {self.dtype}")
-        self._requires_grad, self.grad_like = bool(flag), (self.shape, self.dtype)
+        self._requires_grad = bool(flag)
 
     @property
     def grad_fn(self) -> Operation | None:
@@ -492,7 +493,15 @@ class History:
                 f"the gradient of a tensor of shape {self.shape} and dtype {self.dtype} cannot be one of shape "
                 f"{grad.shape} and dtype {grad.dtype}"
             )
+        if grad is self:
+            raise RuntimeError("a tensor cannot be its own gradient, since backward adds to it: use detach().clone()")
+        if grad is not None and grad.is_folded():
+            raise RuntimeError("this gradient names one place in memory more than once: clone() it, to be added to")
         self._grad = grad
+
+    @grad.deleter
+    def grad(self) -> None:
+        self._grad = None
 
     def follow(self, operation: Operation) -> None:
         retained = self._retains
@@ -512,19 +521,12 @@ class History:
         super().retain_grad()
         self._retains = None if self.is_leaf else self.watch()
 
-    def backward(self, gradient: Any = None, retain_graph: bool = False, create_graph: bool = False) -> None:
-        if gradient is not None and not isinstance(gradient, plain.Strided):
-            raise TypeError(f"backward begins with a tensor, and got a {type(gradient).__name__}: wrap it in tensor()")
-        super().backward(gradient, retain_graph, create_graph)
-
     def register_hook(self, hook: Callable[[Any], Any]) -> autodiff.RemovableHandle:
-        def careful(grad: Any) -> Any:
-            edited = hook(grad)
-            if edited is not None and not isinstance(edited, plain.Strided):
-                raise TypeError(f"a hook returns a tensor or None, and this one returned a {type(edited).__name__}")
-            return edited
-
-        return super().register_hook(careful)
+        """Call hook(grad) with this tensor's whole gradient in each backward. What it returns, if anything, goes on.
+        Nothing in it is recorded."""
+        if not callable(hook):
+            raise TypeError(f"a hook is a function of one gradient, and this is a {type(hook).__name__}")
+        return super().register_hook(no_grad(hook))
 
     def detach_(self) -> Self:
         """Cut this tensor off from what it was made of."""
@@ -546,7 +548,7 @@ class History:
         if not self.is_leaf:
             raise RuntimeError("only a leaf can be copied deeply, since a graph cannot: use detach().clone()")
         twin = memo[id(self)] = object.__new__(type(self))
-        vars(twin).update(vars(self.detach().clone()), grad_like=self.grad_like, _requires_grad=self._requires_grad)
+        vars(twin).update(vars(self.detach().clone()), _requires_grad=self._requires_grad)
         if self._grad is not None:
             twin._grad = self._grad.detach().clone()
         return twin
@@ -571,12 +573,14 @@ class InPlace:
         """This tensor becomes ufunc(self, other), in the memory that it has."""
         other = self.beside(other)
         self.refuse_write(other)
-        if not (state.enabled and (self.requires_grad or other.requires_grad)):
-            return super().write(ufunc, other)
         base = self if self._base is None else self._base
+        if not (state.enabled and (self.requires_grad or other.requires_grad or base.requires_grad)):
+            return super().write(ufunc, other)
         if base.requires_grad and base.is_leaf:
             what = "a leaf that requires" if base is self else "a view of a leaf that requires"
             raise RuntimeError(f"{what} a gradient cannot be changed in place: write x = x + y, or use no_grad()")
+        if base.requires_grad and not self.requires_grad:
+            raise RuntimeError("a view made under no_grad() has no part in the graph: change it there, or make it anew")
         result = self.apply(WRITTEN[ufunc], self, other)
         copy_saved(result.grad_fn, self.storage)
         np.copyto(self.array, result.array, casting="same_kind")
@@ -590,11 +594,15 @@ class InPlace:
     def refuse_write(self, other: plain.Tensor) -> None:
         if plain.remember(plain.broadcast_shape, self.shape, other.shape) != self.shape:
             raise ValueError(f"shape {other.shape} does not fit into {self.shape}, which cannot grow in place")
-        if any(stride == 0 and size > 1 for size, stride in zip(self.shape, self.strides, strict=True)):
+        if self.is_folded():
             strides = f"shape {self.shape} and strides {self.strides}"
             raise RuntimeError(f"{strides} name one place in memory more than once: clone() before you write")
         if plain.CATEGORY[other.dtype.kind] > plain.CATEGORY[self.dtype.kind]:
             raise RuntimeError(f"a tensor of {self.dtype} cannot hold {other.dtype} numbers: convert one of them first")
+
+    def is_folded(self) -> bool:
+        """Whether several elements lie in one place in memory, as after expand."""
+        return any(stride == 0 and size > 1 for size, stride in zip(self.shape, self.strides, strict=True))
 
     def add_(self, other: Any, *, alpha: float = 1) -> Self:
         return super().add_(other if alpha == 1 else other * alpha)
@@ -871,7 +879,7 @@ class Mean(Operation, of=plain.mean_over):
 
     def backward(self, grad: np.ndarray) -> np.ndarray:
         count = plain.prod([self.input_shape[dim] for dim in self.dims])
-        return spread(grad / count, self.input_shape, self.dims)
+        return spread(grad / (count or 1), self.input_shape, self.dims)
 
 
 # %% given="views"
@@ -1060,12 +1068,23 @@ class Context:
     def mark_non_differentiable(self, *tensors: Any) -> None:
         self.constant = True
 
+    def mark_dirty(self, *tensors: Any) -> None:
+        raise NotImplementedError("ctx.mark_dirty is not offered: let forward return a new tensor")
+
+    def set_materialize_grads(self, value: bool) -> None:
+        raise NotImplementedError(
+            "ctx.set_materialize_grads is not offered: with one output its gradient is never None"
+        )
+
 
 class Function:
     """A custom operation: subclass it with two static methods and call Name.apply(*inputs).
 
     forward(ctx, *inputs)   makes a tensor of tensors and other things; nothing in it is recorded
     backward(ctx, grad)     the gradient of each input, None where there is none; a tuple if there are several inputs
+
+    For None the machine sends zeros on, so an input that gets nothing else has zeros in its .grad, where PyTorch
+    leaves None: an optimizer then still applies weight decay and momentum to it.
     """
 
     recipe: ClassVar[Callable]
@@ -1079,6 +1098,9 @@ class Function:
         raise NotImplementedError("a Function needs a static method backward(ctx, grad), or no gradient can pass")
 
     def __init_subclass__(cls) -> None:
+        if "setup_context" in vars(cls):
+            raise NotImplementedError("setup_context is not offered: write forward(ctx, *inputs), and save there")
+
         def recipe(*inputs: Any) -> Any:
             return kind().forward(*inputs)
 
@@ -1100,7 +1122,7 @@ class Custom(Operation):
 
     def forward(self, *inputs: Any) -> Any:
         ctx = self.ctx = Context()
-        ctx.needs_input_grad = self.needs_input_grad
+        ctx.needs_input_grad = tuple([isinstance(x, Tensor) and x.requires_grad for x in inputs])
         with no_grad():
             out = self.written.forward(ctx, *inputs)
         if not isinstance(out, Tensor):
@@ -1114,23 +1136,61 @@ class Custom(Operation):
     def backward(self, grad: np.ndarray) -> tuple:
         self.ctx.saved_tensors = tuple([None if array is None else self.like.new(array) for array in self.saved])
         with no_grad():
-            grads = self.written.backward(self.ctx, self.like.new(grad))
+            grads = self.written.backward(self.ctx, self.like.new(grad if grad.flags.writeable else grad.copy()))
         self.ctx.saved_tensors = ()
         grads = grads if isinstance(grads, tuple) else (grads,)
-        return tuple([self.own(g.array) if isinstance(g, plain.Strided) else g for g in grads])
+        while len(grads) > len(self.targets) and grads[-1] is None:
+            grads = grads[:-1]
+        return tuple([None if g is None else self.lent(g) for g in grads])
 
-    def own(self, array: np.ndarray) -> np.ndarray:
-        """What backward returned, as an array that nobody else holds: it may have returned what was saved."""
-        return array.copy() if any(kept is not None and kept[0] is array for kept in self.kept) else array
+    def lent(self, g: Any) -> np.ndarray:
+        """The array of what backward returned. Others may hold it, so a leaf must copy it, as it does with a view."""
+        if not isinstance(g, plain.Strided):
+            raise TypeError(f"{self}: backward returned a {type(g).__name__}, and tensors are wanted, or None")
+        return g.array[...]
 
 
 # %% [markdown]
-# Last, a third switch, and two functions that chapter 02 has in a shorter form. `set_grad_enabled` records or not, by a
-# value; `grad` takes several outputs; and `gradcheck` says which element is wrong.
+# Last, switches and checks. `set_grad_enabled` is a third switch, which records or not by a value, and all three now
+# know generators. `grad` gives gradients without leaving them anywhere. And where chapter 02's `gradcheck` only says
+# that a gradient is wrong, this one says which element.
 
 
 # %% given="switches"
-class set_grad_enabled(Switch):
+class Stepwise:
+    """Lets a switch decorate generators too: it holds while a step runs, and not between two steps."""
+
+    def __call__(self, function: Callable) -> Callable:
+        if not isgeneratorfunction(function):
+            return super().__call__(function)
+
+        @wraps(function)
+        def steps(*args: Any, **kwargs: Any) -> Any:
+            generator = function(*args, **kwargs)
+            go_on, given = generator.send, None
+            while True:
+                try:
+                    with self:
+                        value = go_on(given)
+                except StopIteration as end:
+                    return end.value
+                try:
+                    go_on, given = generator.send, (yield value)
+                except BaseException as error:  # thrown in, or GeneratorExit: it is the generator's to answer
+                    go_on, given = generator.throw, error
+
+        return steps
+
+
+class no_grad(Stepwise, autodiff.no_grad):
+    """Nothing is recorded in a `with no_grad():` block, or in a function below `@no_grad`."""
+
+
+class enable_grad(Stepwise, autodiff.enable_grad):
+    """Operations are recorded again, inside a no_grad."""
+
+
+class set_grad_enabled(Stepwise, autodiff.Switch):
     """Records or not, as `mode` says: from the call on, or for a with block."""
 
     def __init__(self, mode: bool) -> None:
@@ -1163,16 +1223,75 @@ class Root(Operation):
         return self.seeds
 
 
-def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, **options: bool) -> tuple:
-    """Chapter 02's grad, with its options, of the sum of several outputs. grad_outputs says where to begin, with one
-    for each output; it may be left out for outputs of one element."""
-    outputs = autodiff.as_list(outputs)
-    begins = [None] * len(outputs) if grad_outputs is None else autodiff.as_list(grad_outputs)
+def grad(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: bool = False,
+    create_graph: bool = False,
+    allow_unused: bool = False,
+) -> tuple:
+    """The gradients of the sum of the outputs with respect to the inputs, which are not left in anybody's .grad.
+
+    outputs       a tensor or a sequence of them
+    inputs        a tensor or a sequence of tensors, leaves or anything in between. Only what lies between outputs and
+                  inputs is walked, and freed.
+    grad_outputs  where to begin, one for each output; may be left out for outputs of one element
+    allow_unused  give None for an input that no output depends on, where otherwise RuntimeError is raised
+    """
+    outputs, inputs = some_tensors("outputs", outputs), some_tensors("inputs", inputs)
+    begins = [None] * len(outputs) if grad_outputs is None else as_list(grad_outputs)
     if len(begins) != len(outputs):
         raise ValueError(f"grad got {len(begins)} grad_outputs for {len(outputs)} outputs: give one for each")
+    wanted: dict[Any, np.ndarray | None] = dict.fromkeys([t.node for t in inputs])
+    if None in wanted:
+        raise RuntimeError("one of the inputs requires no gradient: set requires_grad before it is used")
     root = Tensor(np.zeros(()))
     root.follow(Root(outputs, begins))
-    return autodiff.grad(root, inputs, **options)
+    between = nodes_between(root.node, wanted)
+
+    def arrive(node: Any, grad: np.ndarray) -> np.ndarray | None:
+        if node.hooks is not None and (node in between or node in wanted):
+            grad = node.hooks.run(grad)
+        if node in wanted:
+            wanted[node] = grad
+        return grad if node in between else None
+
+    autodiff.run_backward(root, None, retain_graph, create_graph, arrive)
+    found = [wanted[t.node] for t in inputs]
+    if not allow_unused and any(array is None for array in found):
+        raise RuntimeError("no output depends on one of the inputs: allow_unused=True gives None for it")
+    return tuple([None if array is None else t.new(array.copy()) for t, array in zip(inputs, found, strict=True)])
+
+
+def as_list(tensors: Any) -> list:
+    return list(tensors) if isinstance(tensors, Sequence) else [tensors]
+
+
+def some_tensors(name: str, tensors: Any) -> list[Tensor]:
+    tensors = as_list(tensors)
+    if not tensors:
+        raise ValueError(f"grad got no {name}: give it one at least")
+    for t in tensors:
+        if not isinstance(t, Tensor):
+            raise TypeError(f"grad takes tensors as {name}, and got a {type(t).__name__}")
+    return tensors
+
+
+def nodes_between(root: Any, wanted: Collection) -> set:
+    """The nodes that have to send something on, so that the wanted ones get all that is theirs. One that was freed may
+    have led to them, and is kept for its error."""
+    sources: dict[Any, list] = {}
+    for node in autodiff.count_arrivals(root):
+        for target in node.targets:
+            sources.setdefault(target, []).append(node)
+    freed = [node for node in sources if isinstance(node, Operation) and not node.targets and node not in wanted]
+    between, unseen = set(freed), [*wanted, *freed]
+    while unseen:
+        new = [source for source in sources.get(unseen.pop(), ()) if source not in between]
+        between.update(new)
+        unseen += new
+    return between
 
 
 # %% given="gradcheck"
@@ -1181,14 +1300,20 @@ FEW = 100
 
 
 def gradcheck(func: Callable, inputs: Any, *, raise_exception: bool = True, **options: float) -> bool:
-    """Chapter 02's gradcheck, with its arguments and errors. Where an input has few elements it also says which of them
-    has a wrong gradient; raise_exception=False returns False instead of raising."""
+    """Chapter 02's gradcheck, with its arguments and errors, of a function that returns a tensor or a tuple of them.
+    Where an input has few elements it also says which of them has a wrong gradient; raise_exception=False returns False
+    instead of raising."""
+    inputs = as_list(inputs)
+    with no_grad():
+        outputs = func(*inputs)
+    if isinstance(outputs, tuple):
+        parts = [lambda *inputs, i=i: func(*inputs)[i] for i in range(len(outputs))]
+        return all(gradcheck(part, inputs, raise_exception=raise_exception, **options) for part in parts)
     try:
         return autodiff.gradcheck(func, inputs, **options)
     except GradcheckError as error:
         if not raise_exception:
             return False
-        inputs = autodiff.as_list(inputs)
         few = [i for i, t in enumerate(inputs) if isinstance(t, Tensor) and t.requires_grad and t.numel() <= FEW]
         found = "".join([first_wrong(func, inputs, i, **options) for i in few])
         raise GradcheckError(found or str(error)) from None

@@ -7,8 +7,8 @@ import threading
 import numpy as np
 import pytest
 
-from gradwright.chapters.autodiff import enable_grad, is_grad_enabled, no_grad
-from gradwright.chapters.operations import set_grad_enabled, tensor
+from gradwright.chapters.autodiff import is_grad_enabled
+from gradwright.chapters.operations import enable_grad, no_grad, set_grad_enabled, tensor
 
 
 def leaf(*values):
@@ -35,6 +35,50 @@ def test_no_grad_decorates():
 
     assert not countdown(3).requires_grad
     assert is_grad_enabled()
+
+
+@pytest.mark.parametrize(
+    ("switch", "inside"), [(no_grad, False), (no_grad(), False), (enable_grad, True), (set_grad_enabled(True), True)]
+)
+def test_a_generator_is_switched_step_by_step(switch, inside):
+    log = []
+
+    @switch
+    def count(n):
+        try:
+            for i in range(n):
+                log.append(is_grad_enabled())
+                answer = yield i
+                if answer:
+                    yield answer
+        except KeyError:
+            log.append(is_grad_enabled())
+            yield "caught"
+        finally:
+            log.append(is_grad_enabled())
+        return "end"
+
+    def all_of(n):
+        return (yield from count(n))
+
+    for outside in (True, False):
+        with set_grad_enabled(outside):
+            assert list(count(2)) == [0, 1]
+            steps = count(5)
+            assert [next(steps), is_grad_enabled()] == [0, outside]
+            assert [steps.send("hello"), steps.throw(KeyError), is_grad_enabled()] == ["hello", "caught", outside]
+            with pytest.raises(StopIteration, match="end"):
+                next(steps)
+            stopped = count(5)
+            next(stopped)
+            stopped.close()
+            with pytest.raises(ZeroDivisionError):
+                broken = all_of(5)
+                next(broken)
+                broken.throw(ZeroDivisionError)
+            assert is_grad_enabled() == outside
+    assert log == [inside] * len(log)
+    assert count.__name__ == "count"
 
 
 def test_set_grad_enabled_acts_at_once_or_for_a_block():
