@@ -290,7 +290,11 @@ class Multiply(Operation, of=plain.multiply):
         ### END SOLUTION
 
     def backward(self, grad: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
-        """The gradients of a and b, in the shape of grad, from that of the output; None where it is not wanted."""
+        """The gradients of a and b from that of the output.
+
+        grad     an array, in the shape of the output
+        returns  two arrays in the shape of grad, or None in place of one that is not wanted
+        """
         ### BEGIN SOLUTION
         a, b = self.saved
         return None if b is None else grad * b, None if a is None else grad * a
@@ -350,7 +354,7 @@ for axes, (title, top, below, color) in zip(halves, contents, strict=True):
                 axes.add_patch(plt.Rectangle((j, height - i), 1, 1, facecolor=face, edgecolor="#8a8a8a"))
                 axes.text(j + 0.5, height - i + 0.5, value, ha="center", va="center", fontsize=12)
     for j in range(3):
-        for side, end in ((0.38, 1.75), (0.62, 0.75)):
+        for side, end in ((0.22, 1.75), (0.78, 0.75)):
             points = [(j + side, 2.98), (j + side, end)] if color == "#00558a" else [(j + side, end), (j + side, 2.98)]
             axes.annotate("", points[1], points[0], arrowprops={"arrowstyle": "->", "color": color, "lw": 1.6})
     axes.set(xlim=(-0.1, 3.1), ylim=(-0.1, 4.1), title=title)
@@ -456,7 +460,7 @@ def matmul_gradients(grad: np.ndarray, a: np.ndarray | None, b: np.ndarray | Non
     b        shape (k, m); None where the gradient of a is not wanted
     returns  two arrays in the shapes of a and b, or None in place of one that is not wanted
 
-    All three may be stacks of matrices, of shape (..., n, m) and so on: the transpose of a stack is `.mT`.
+    All three may be stacks of matrices, of shape (..., n, m) and so on: a stack's transpose is `.mT`.
 
     >>> matmul_gradients(np.array([[1.0, 10.0]]), np.array([[2.0]]), np.array([[3.0, 4.0]]))
     (array([[43.]]), array([[ 2., 20.]]))
@@ -844,8 +848,8 @@ def backward_by_recursion(node: Any, grad: np.ndarray, visit: Callable) -> None:
 
     node     where to begin
     grad     the gradient of its output
-    visit    visit(node, grad) does the work at one node, and returns a list of pairs (target, gradient): where to go
-             next, and with what. The list is empty at a leaf.
+    visit    visit(node, grad) does the work at one node, and returns a list of pairs (target, gradient):
+             where to go next, and with what. The list is empty at a leaf.
 
     PyTorch: no such function, for the reasons below
     """
@@ -946,7 +950,7 @@ visit_counter(preset="three diamonds", visit=12)
 def count_arrivals(root: Any) -> dict[Any, int]:
     """How many gradients each node will get in a walk from root, before it may pass on their sum.
 
-    root     a node; node.targets says where its gradients go: to other nodes, or None, which is nowhere
+    root     a node; node.targets says where its gradients go: to nodes, or to None, which is nowhere
     returns  a number for every node that can be reached, root included, which gets none from others
 
     PyTorch: the `dependencies` of its engine
@@ -1011,8 +1015,8 @@ def walk(root: Any, grad: np.ndarray, visit: Callable) -> None:
 
     root     where to begin
     grad     the gradient of its output
-    visit    visit(node, grad) does the work at one node, and returns a list of pairs (target, gradient). It is called
-             once for each node, with the sum of all gradients that the node gets.
+    visit    visit(node, grad) does the work at one node, and returns a list of pairs (target, gradient).
+             It is called once for each node, with the sum of all gradients that the node gets.
 
     PyTorch: Engine::evaluate_function
     """
@@ -1190,9 +1194,8 @@ for n in (1_000, 10_000, 100_000):
         y = y * 1
     begun = time.perf_counter()
     y.backward()
-    print(
-        f"{n:7,} operations: gradient {x.grad.item()}, {(time.perf_counter() - begun) / n * 1e6:.1f} microseconds each"
-    )
+    each = (time.perf_counter() - begun) / n * 1e6
+    print(f"{n:7,} operations: gradient {x.grad.item()}, {each:.1f} microseconds each")
 
 # %% [markdown]
 # ## Accumulation
@@ -1233,7 +1236,7 @@ print(w.grad.tolist())
 
 # %% exercise="autodiff-parts"
 def backward_in_parts(loss_of: Callable, parts: Sequence[np.ndarray]) -> float:
-    """Leave the gradient of the mean loss over all examples, though only one part of them is in memory at a time.
+    """Leave the gradient of the mean loss over all examples, with one part in memory at a time.
 
     loss_of  loss_of(part) is the mean loss of one part's examples: a tensor of one element
     parts    arrays of examples, one example a row; they need not be equally long
@@ -1315,7 +1318,7 @@ print((w.grad - at_once).tolist())
 
 # %% exercise="autodiff-switch"
 class Switch(ContextDecorator):
-    """Sets state.enabled to a value for the length of a with block, or of each call to a decorated function."""
+    """Sets state.enabled for the length of a with block, or of each call to a decorated function."""
 
     def __init__(self, state: Any, value: bool):
         """state   an object with an attribute `enabled`, which stays as it is until the block begins
@@ -1327,7 +1330,10 @@ class Switch(ContextDecorator):
         ### END SOLUTION
 
     def __enter__(self) -> None:
-        """Remember what state.enabled is, and set it. The same object may be entered again before it is left."""
+        """Remember what state.enabled is, and set it.
+
+        The same object may be entered again before it is left.
+        """
         ### BEGIN SOLUTION
         self.before.append(self.state.enabled)
         self.state.enabled = self.value
@@ -1471,7 +1477,7 @@ print(x.grad.tolist())
 def unpack(kept: tuple[np.ndarray, Any, int] | None) -> np.ndarray | None:
     """The array of a saved value, provided that nothing was written to its storage since.
 
-    kept     what Operation.save has kept: the array, its storage, and storage.version at that time; or None
+    kept     what Operation.save has kept: the array, its storage, and the version at that time; or None
     returns  the array; None for None
     raises   RuntimeError where the storage's version is another now; let it name both
 
@@ -1536,8 +1542,8 @@ y.backward()
 def run_hooks(hooks: Sequence[Callable], grad: Any) -> Any:
     """The gradient after all hooks have seen it, in the order in which they were registered.
 
-    hooks    functions of one gradient. One that returns None has only watched; what another returns takes the
-             gradient's place, for the next hook and for everything after.
+    hooks    functions of one gradient. One that returns None has only watched; what another returns
+             takes the gradient's place, for the next hook and for everything after.
     grad     a tensor
     returns  the gradient that goes on
 
@@ -1654,7 +1660,8 @@ def project(f: Callable, vjp: Callable, x: np.ndarray, u: np.ndarray, v: np.ndar
     x        a float array; it is left as it was
     u        a direction in the space of outputs, in the shape of f(x)
     v        a direction in the space of inputs, in the shape of x
-    returns  the numerical one, by moving x a step along v to either side, and the one that uses vjp; two floats
+    returns  two floats: the numerical one, by moving x a step along v to either side, and the one
+             that uses vjp
     raises   TypeError where x does not hold floats: whole numbers cannot move by a small step
 
     PyTorch: torch.autograd.gradcheck(..., fast_mode=True)

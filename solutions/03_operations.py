@@ -1385,7 +1385,10 @@ class Sigmoid(Operation, of=sigmoid):
         ### END SOLUTION
 
     def backward(self, grad: np.ndarray) -> np.ndarray:
-        """The gradient of t from that of the output: an array of the same shape and dtype, without a call of exp."""
+        """The gradient of t from that of the output: an array of the same shape and dtype.
+
+        Write it without a call of exp.
+        """
         ### BEGIN SOLUTION
         (s,) = self.saved
         return grad * ((1 - s) * s)
@@ -1695,9 +1698,10 @@ class Maximum(Operation, of=maximum):
         return maximum(a, b)
 
     def backward(self, grad: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The gradients of a and of b, both in the shape and dtype of grad: where one is larger it gets all of grad,
-        and where they are equal each gets half. Where one is nan, so is the maximum, and both get all of grad.
+        """The gradients of a and of b, both in the shape and dtype of grad.
 
+        Where one is larger it gets all of grad, and where they are equal each gets half. Where one is
+        nan, so is the maximum, and both get all of grad.
         a and b broadcast to the shape of grad; summing what was broadcast is done for you.
         """
         ### BEGIN SOLUTION
@@ -1842,14 +1846,15 @@ print("the input made safe before:  ", x.grad)
 def var_gradient(grad: np.ndarray, x: np.ndarray, dims: tuple[int, ...], correction: float) -> np.ndarray:
     """The gradient of x, from that of its variance along `dims`.
 
-    grad        the gradient of the variance, with the axes `dims` kept, of size 1: (2, 1) for x of shape (2, 5)
+    grad        the gradient of the variance, with the axes `dims` kept, of size 1: shape (2, 1) for
+                x of shape (2, 5) and dims (1,)
     x           an array of floats
     dims        the axes that were reduced, counted from the front
     correction  the variance is the sum of (x - mean)**2, divided by count - correction
     returns     an array of x's shape and dtype
 
-    Where count equals the correction, the variance was a division by 0: let the factor be infinite, so that an element
-    at its mean gets nan.
+    Where count equals the correction, the variance was a division by 0: let the factor be infinite,
+    so that an element at its mean gets nan.
 
     >>> var_gradient(np.array([[3.0]]), np.array([[1.0, 2.0, 6.0]]), (1,), 1)
     array([[-6., -3.,  9.]])
@@ -1901,12 +1906,13 @@ check("operations-var", var_gradient)
 def share_evenly(grad: np.ndarray, x: np.ndarray, extreme: np.ndarray, dims: tuple[int, ...]) -> np.ndarray:
     """The gradient of x, from that of its largest (or smallest) elements along `dims`.
 
-    grad     the gradient of the extreme, with the axes `dims` kept, of size 1: (2, 1) for x of shape (2, 5)
+    grad     the gradient of the extreme, with the axes `dims` kept, of size 1: shape (2, 1) for
+             x of shape (2, 5) and dims (1,)
     x        an array
     extreme  the largest (or smallest) elements along dims, in the shape of grad
     dims     the axes that were reduced, counted from the front
-    returns  an array of x's shape and grad's dtype: grad, shared evenly among all elements that are equal to their
-             extreme, and 0 elsewhere
+    returns  an array of x's shape and grad's dtype: grad, shared evenly among all elements that are
+             equal to their extreme, and 0 elsewhere
 
     >>> x = np.array([[2.0, 2.0, 1.0]])
     >>> share_evenly(np.array([[8.0]]), x, np.array([[2.0]]), (1,))
@@ -1964,8 +1970,8 @@ def products_of_others(x: np.ndarray) -> np.ndarray:
     """For each element, the product of all others along the last axis.
 
     x        an array of floats of any shape, with one axis at least
-    returns  an array of the same shape and dtype: out[..., i] is the product of x[..., j] over all j other than i; 1
-             where there are no others
+    returns  an array of the same shape and dtype: out[..., i] is the product of x[..., j] over all j
+             other than i; 1 where there are no others
 
     Zeros are ordinary numbers here: no division.
 
@@ -2262,7 +2268,8 @@ class Norm(OverAxes, of=norm):
 # **Look.** Both conventions for ties, and the sum of the shares.
 
 # %%
-for name, largest_of in {"max()": lambda x: x.max(), "max(0)": lambda x: x.max(0).values, "amax": Tensor.amax}.items():
+ways = {"max()": lambda x: x.max(), "max(0)": lambda x: x.max(0).values, "amax": Tensor.amax}
+for name, largest_of in ways.items():
     x = tensor([2.0, 2.0, 1.0], requires_grad=True)
     largest_of(x).backward()
     print(f"{name:7} {x.grad.tolist()}, together {x.grad.sum().item()}")
@@ -2335,8 +2342,9 @@ class Product(Operation, of=product):
 
         self.saved    a and b as arrays; None for one that the gradients wanted do not need
         self.shapes   the shapes of a and of b, one axis or more each
-        returns       two arrays, or None for a gradient that is not wanted (the *other* one was not saved). Where
-                      leading axes were broadcast, leave them in: the machine sums them away.
+        returns       two arrays, or None for a gradient that is not wanted: the *other* one was not
+                      saved. Where leading axes were broadcast, leave them in: the machine sums them
+                      away.
         """
         ### BEGIN SOLUTION
         (a, b), (left, right) = self.saved, self.shapes
@@ -2457,8 +2465,8 @@ seed = randn(2, 3, 5)
 out = a @ b
 out.backward(seed)
 print("made by your Product:", isinstance(out.grad_fn, Product))
-by_hand = einsum("btm,km->btk", seed, b.detach()), einsum("btk,btm->km", a.detach(), seed)
-print("equal to its einsum: ", [grad.allclose(t.grad, atol=1e-5) for grad, t in zip(by_hand, (a, b), strict=True)])
+by_hand = {a: einsum("btm,km->btk", seed, b.detach()), b: einsum("btk,btm->km", a.detach(), seed)}
+print("equal to its einsum: ", [grad.allclose(t.grad, atol=1e-5) for t, grad in by_hand.items()])
 
 # %% [markdown]
 # ## Shapes
@@ -2761,10 +2769,10 @@ def index_gradient(grad: np.ndarray, shape: tuple[int, ...], key: tuple) -> np.n
 
     grad     an array in the shape of x[key]
     shape    the shape of x
-    key      what stood in the brackets: arrays of whole numbers, in which a place may be named many times, and masks;
-             slice(None) for axes that are taken whole
-    returns  an array of this shape and of grad's dtype: for each element the sum of the gradients of all its copies, 0
-             where it was not taken
+    key      what stood in the brackets: arrays of whole numbers, in which a place may be named many
+             times, and masks; slice(None) for axes that are taken whole
+    returns  an array of this shape and of grad's dtype: for each element the sum of the gradients of
+             all its copies, 0 where it was not taken
 
     >>> index_gradient(np.array([1.0, 10.0, 5.0]), (3,), (np.array([0, 0, 2]),))
     array([11.,  0.,  5.])
@@ -3062,7 +3070,7 @@ class Softmax(AlongAxis, of=softmax):
         """The gradient of t from that of the output: an array of the same shape and dtype.
 
         self.saved   the output, as an array in a list
-        self.dims    the axis, counted from the front, in a tuple of one (an empty one where t has no axes)
+        self.dims    the axis, counted from the front, in a tuple of one; empty where t has no axes
         """
         ### BEGIN SOLUTION
         (p,) = self.saved
@@ -3118,7 +3126,7 @@ class LogSoftmax(AlongAxis, of=log_softmax):
         """The gradient of t from that of the output: an array of the same shape and dtype.
 
         self.saved   the output, as an array in a list
-        self.dims    the axis, counted from the front, in a tuple of one (an empty one where t has no axes)
+        self.dims    the axis, counted from the front, in a tuple of one; empty where t has no axes
         """
         ### BEGIN SOLUTION
         (log_p,) = self.saved
@@ -3152,11 +3160,11 @@ check("operations-log-softmax", LogSoftmax)
 
 # %%
 sample = {
-    "elementwise": [Tensor.sigmoid, Tensor.tanh, Tensor.rsqrt, Tensor.log1p, Tensor.relu, gelu, silu, softplus],
-    "reductions": [Tensor.var, Tensor.std, Tensor.amax, Tensor.prod, Tensor.norm, lambda x: x.logsumexp((0, 2))],
+    "elementwise": [Tensor.sigmoid, Tensor.tanh, Tensor.rsqrt, Tensor.log1p, gelu, silu, softplus],
+    "reductions": [Tensor.var, Tensor.std, Tensor.amax, Tensor.prod, lambda x: x.logsumexp((0, 2))],
     "products": [lambda x: x @ x.mT, lambda x: x @ x[0, 0], lambda x: einsum("bij,bkj->ik", x, x)],
-    "shapes": [lambda x: x.flip(0).roll(1, 2), lambda x: x.repeat_interleave(2, 1), lambda x: cat([x, x * x], 1)],
-    "indexing": [lambda x: x[:, [0, 2, 0]], Tensor.tril, lambda x: pad(x, (1, -1)), lambda x: x.sort(1).values],
+    "shapes": [lambda x: x.flip(0).roll(1, 2), lambda x: cat([x.repeat_interleave(2, 1), x * x], 1)],
+    "indexing": [lambda x: x[:, [0, 2, 0]], Tensor.tril, lambda x: pad(x.sort(1).values, (1, -1))],
     "softmax": [lambda x: x.softmax(1), lambda x: x.log_softmax(-1)],
 }
 yours = [Sigmoid, Maximum, Product, Softmax, LogSoftmax]
@@ -3182,6 +3190,7 @@ for family, functions in sample.items():
 # | `x.var(unbiased=False)` | `x.var(correction=0)` | both |
 # | `clamp` with tensors | refused: use `maximum`, `minimum` | allowed |
 # | `norm` | p is 1, 2 or inf | any p |
+# | a `Function` that returns None for an input | zeros are sent on | nothing is sent on |
 # | `pad` | `mode="constant"` | also reflect, replicate, circular |
 # | sums of gradients by index | in float64, then cast | in the dtype of the gradient |
 #
