@@ -69,7 +69,7 @@ from gradwright.chapters import tensor as plain
 
 
 # %% exercise="autodiff-numerical"
-def numerical_gradient(f: Callable[[np.ndarray], float], x: np.ndarray, step: float = 6e-6) -> np.ndarray:
+def numerical_gradient(f: Callable, x: np.ndarray, step: float = 6e-6) -> np.ndarray:
     """The gradient of f at x by central differences, one element at a time.
 
     f        takes an array of x's shape and returns a number
@@ -126,7 +126,8 @@ steps = 10.0 ** np.arange(-15, 0.5, 0.25)
 figure, axes = plt.subplots(figsize=(6.2, 3.6), layout="constrained")
 for way, mark, color in [(one_sided, "o-", "#d55e00"), (numerical_gradient, "s--", "#0072b2")]:
     errors = [abs(way(lambda x: np.exp(np.sin(x)), here, h) - truth) for h in steps]
-    axes.loglog(steps, errors, mark, color=color, markersize=4, label=way.__name__.replace("_", " "))
+    name = way.__name__.replace("_", " ")
+    axes.loglog(steps, errors, mark, color=color, markersize=4, label=name)
 axes.set(xlabel="step", ylabel="error")
 axes.legend()
 plt.show()
@@ -281,7 +282,7 @@ class Multiply(Operation, of=plain.multiply):
     def forward(self, a: plain.Tensor, b: plain.Tensor) -> plain.Tensor:
         """The product; saves what backward will need.
 
-        a, b     tensors that broadcast; `requires_grad` says whether anybody wants the gradient of one
+        a, b     tensors that broadcast; `requires_grad` says whether the gradient of one is wanted
         returns  plain.multiply(a, b)
         """
         ### BEGIN SOLUTION
@@ -460,7 +461,7 @@ def matmul_gradients(grad: np.ndarray, a: np.ndarray | None, b: np.ndarray | Non
     b        shape (k, m); None where the gradient of a is not wanted
     returns  two arrays in the shapes of a and b, or None in place of one that is not wanted
 
-    All three may be stacks of matrices, of shape (..., n, m) and so on: a stack's transpose is `.mT`.
+    All three may be stacks of matrices, of shape (..., n, m) and so on. A stack's transpose: `.mT`.
 
     >>> matmul_gradients(np.array([[1.0, 10.0]]), np.array([[2.0]]), np.array([[3.0, 4.0]]))
     (array([[43.]]), array([[ 2., 20.]]))
@@ -650,13 +651,9 @@ class Gradients:
     requires_grad: bool = False  # whether operations on this tensor are recorded
     grad: Any = None  # what backward has left here: a tensor, once it has been here
     grad_fn: Operation | None = None  # the operation that made this tensor; None for a leaf
+    grad_like: tuple | None = None
     hooks: Any = None
     targets = ()
-
-    @plain.Lazily
-    def grad_like(self) -> tuple:
-        """Shape and dtype of a leaf's gradient."""
-        return self.shape, self.dtype
 
     @staticmethod
     def apply(function: Callable, *inputs: Any, **options: Any) -> Any:
@@ -698,7 +695,7 @@ class Gradients:
     def requires_grad_(self, requires_grad: bool = True) -> Self:
         if requires_grad and self.dtype.kind != "f":
             raise RuntimeError(f"only floats can require a gradient, and this tensor holds {self.dtype}")
-        self.requires_grad = requires_grad
+        self.requires_grad, self.grad_like = requires_grad, (self.shape, self.dtype)
         return self
 
     def follow(self, operation: Operation) -> None:
@@ -707,7 +704,9 @@ class Gradients:
 
     def detach(self) -> Self:
         """A tensor on the same storage that no gradient passes through."""
-        return plain.Tensor.see(self, self.shape, self.strides, self.offset)
+        out = plain.Tensor.see(self, self.shape, self.strides, self.offset)
+        out.grad_like = self.shape, self.dtype  # for whoever sets requires_grad on it
+        return out
 
     def backward(self, gradient: Any = None, retain_graph: bool = False, create_graph: bool = False) -> None:
         """Add the gradient of this tensor to .grad of every leaf that it depends on.
@@ -848,8 +847,8 @@ def backward_by_recursion(node: Any, grad: np.ndarray, visit: Callable) -> None:
 
     node     where to begin
     grad     the gradient of its output
-    visit    visit(node, grad) does the work at one node, and returns a list of pairs (target, gradient):
-             where to go next, and with what. The list is empty at a leaf.
+    visit    visit(node, grad) does the work at one node, and returns a list of pairs
+             (target, gradient): where to go next, and with what. The list is empty at a leaf.
 
     PyTorch: no such function, for the reasons below
     """
@@ -950,7 +949,7 @@ visit_counter(preset="three diamonds", visit=12)
 def count_arrivals(root: Any) -> dict[Any, int]:
     """How many gradients each node will get in a walk from root, before it may pass on their sum.
 
-    root     a node; node.targets says where its gradients go: to nodes, or to None, which is nowhere
+    root     a node; node.targets says where its gradients go: to nodes, or None, which is nowhere
     returns  a number for every node that can be reached, root included, which gets none from others
 
     PyTorch: the `dependencies` of its engine
@@ -1015,8 +1014,9 @@ def walk(root: Any, grad: np.ndarray, visit: Callable) -> None:
 
     root     where to begin
     grad     the gradient of its output
-    visit    visit(node, grad) does the work at one node, and returns a list of pairs (target, gradient).
-             It is called once for each node, with the sum of all gradients that the node gets.
+    visit    visit(node, grad) does the work at one node, and returns a list of pairs
+             (target, gradient). It is called once for each node, with the sum of all gradients that
+             the node gets.
 
     PyTorch: Engine::evaluate_function
     """
@@ -1318,10 +1318,10 @@ print((w.grad - at_once).tolist())
 
 # %% exercise="autodiff-switch"
 class Switch(ContextDecorator):
-    """Sets state.enabled for the length of a with block, or of each call to a decorated function."""
+    """Sets state.enabled for the length of a with block, or of a call of a decorated function."""
 
     def __init__(self, state: Any, value: bool):
-        """state   an object with an attribute `enabled`, which stays as it is until the block begins
+        """state   an object with an attribute `enabled`; it stays as it is until the block begins
         value   what to set it to
         """
         ### BEGIN SOLUTION
@@ -1477,7 +1477,7 @@ print(x.grad.tolist())
 def unpack(kept: tuple[np.ndarray, Any, int] | None) -> np.ndarray | None:
     """The array of a saved value, provided that nothing was written to its storage since.
 
-    kept     what Operation.save has kept: the array, its storage, and the version at that time; or None
+    kept     what Operation.save has kept: the array, its storage, and the version then; or None
     returns  the array; None for None
     raises   RuntimeError where the storage's version is another now; let it name both
 

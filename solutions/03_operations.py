@@ -469,7 +469,7 @@ class History:
             return
         if flag and self.dtype.kind != "f":
             raise RuntimeError(f"only floats can require a gradient, and this tensor holds {self.dtype}")
-        self._requires_grad = bool(flag)
+        self._requires_grad, self.grad_like = bool(flag), (self.shape, self.dtype)
 
     @property
     def grad_fn(self) -> Operation | None:
@@ -548,7 +548,7 @@ class History:
         if not self.is_leaf:
             raise RuntimeError("only a leaf can be copied deeply, since a graph cannot: use detach().clone()")
         twin = memo[id(self)] = object.__new__(type(self))
-        vars(twin).update(vars(self.detach().clone()), _requires_grad=self._requires_grad)
+        vars(twin).update(vars(self.detach().clone()), grad_like=self.grad_like, _requires_grad=self._requires_grad)
         if self._grad is not None:
             twin._grad = self._grad.detach().clone()
         return twin
@@ -1700,8 +1700,8 @@ class Maximum(Operation, of=maximum):
     def backward(self, grad: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The gradients of a and of b, both in the shape and dtype of grad.
 
-        Where one is larger it gets all of grad, and where they are equal each gets half. Where one is
-        nan, so is the maximum, and both get all of grad.
+        Where one is larger it gets all of grad, and where they are equal each gets half. Where one
+        is nan, so is the maximum, and both get all of grad.
         a and b broadcast to the shape of grad; summing what was broadcast is done for you.
         """
         ### BEGIN SOLUTION
@@ -1970,8 +1970,8 @@ def products_of_others(x: np.ndarray) -> np.ndarray:
     """For each element, the product of all others along the last axis.
 
     x        an array of floats of any shape, with one axis at least
-    returns  an array of the same shape and dtype: out[..., i] is the product of x[..., j] over all j
-             other than i; 1 where there are no others
+    returns  an array of the same shape and dtype: out[..., i] is the product of x[..., j] over all
+             j other than i; 1 where there are no others
 
     Zeros are ordinary numbers here: no division.
 
@@ -2273,7 +2273,8 @@ for name, largest_of in ways.items():
     x = tensor([2.0, 2.0, 1.0], requires_grad=True)
     largest_of(x).backward()
     print(f"{name:7} {x.grad.tolist()}, together {x.grad.sum().item()}")
-print("by hand", share_evenly(np.ones(1), np.array([2.0, 2.0, 1.0]), np.array([2.0]), (0,)).tolist())
+shares = share_evenly(np.ones(1), np.array([2.0, 2.0, 1.0]), np.array([2.0]), (0,))
+print("by hand", shares.tolist())
 
 # %% [markdown]
 # ## Matrix products
@@ -2566,7 +2567,8 @@ B, T, H, D = 2, 3, 4, 5
 x = randn(B, T, H * D, requires_grad=True)
 seed = randn(B, H, T, D)
 x.reshape(B, T, H, D).permute(0, 2, 1, 3).backward(seed)
-print("permuted back, then reshaped:", split_heads_gradient(seed.numpy()).tolist() == x.grad.tolist())
+by_hand = split_heads_gradient(seed.numpy())
+print("permuted back, then reshaped:", by_hand.tolist() == x.grad.tolist())
 storage_order = seed.reshape(B, T, H * D)
 print("reshaped only:               ", storage_order.allclose(x.grad))
 print(f"norms:                        {storage_order.norm():.4f} and {x.grad.norm():.4f}")
@@ -2771,8 +2773,8 @@ def index_gradient(grad: np.ndarray, shape: tuple[int, ...], key: tuple) -> np.n
     shape    the shape of x
     key      what stood in the brackets: arrays of whole numbers, in which a place may be named many
              times, and masks; slice(None) for axes that are taken whole
-    returns  an array of this shape and of grad's dtype: for each element the sum of the gradients of
-             all its copies, 0 where it was not taken
+    returns  an array of this shape and of grad's dtype: for each element the sum of the gradients
+             of all its copies, 0 where it was not taken
 
     >>> index_gradient(np.array([1.0, 10.0, 5.0]), (3,), (np.array([0, 0, 2]),))
     array([11.,  0.,  5.])
@@ -3163,7 +3165,7 @@ sample = {
     "elementwise": [Tensor.sigmoid, Tensor.tanh, Tensor.rsqrt, Tensor.log1p, gelu, silu, softplus],
     "reductions": [Tensor.var, Tensor.std, Tensor.amax, Tensor.prod, lambda x: x.logsumexp((0, 2))],
     "products": [lambda x: x @ x.mT, lambda x: x @ x[0, 0], lambda x: einsum("bij,bkj->ik", x, x)],
-    "shapes": [lambda x: x.flip(0).roll(1, 2), lambda x: cat([x.repeat_interleave(2, 1), x * x], 1)],
+    "shapes": [lambda x: x.flip(0).roll(1, 2), lambda x: cat([x.repeat_interleave(2, 1), x], 1)],
     "indexing": [lambda x: x[:, [0, 2, 0]], Tensor.tril, lambda x: pad(x.sort(1).values, (1, -1))],
     "softmax": [lambda x: x.softmax(1), lambda x: x.log_softmax(-1)],
 }

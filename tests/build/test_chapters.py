@@ -77,8 +77,7 @@ def test_the_machine_of_chapter_02_is_one_that_can_be_read():
 
 @pytest.mark.parametrize("name", ["start", "autodiff", "operations"])
 def test_no_docstring_of_an_exercise_is_cut_off(name):
-    """A cell of JupyterLab in a window of 1280 pixels shows 106 characters, and what is behind them has to be scrolled
-    to."""
+    """A cell of JupyterLab shows little more in a window of 1280 pixels; what is behind has to be scrolled to."""
     chapter = chapter_of(find_chapter(name).source)
     for cell in release_notebook(chapter).cells:
         if cell.metadata.get("gradwright", {}).get("role") == "exercise":
@@ -86,7 +85,7 @@ def test_no_docstring_of_an_exercise_is_cut_off(name):
             for node in ast.walk(ast.parse(cell.source)):
                 if isinstance(node, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node):
                     text, documented = node.body[0], documented + 1
-                    assert max(map(len, lines[text.lineno - 1 : text.end_lineno])) <= 106
+                    assert max(map(len, lines[text.lineno - 1 : text.end_lineno])) <= 100
             assert documented
 
 

@@ -77,7 +77,7 @@ def test_a_hook_returns_a_tensor_like_its_own(answer):
 
 
 def test_requires_grad_may_be_set_on_any_leaf_of_floats():
-    for x in (tensor([1.0, 2.0]), (leaf(1, 2) * 1).detach(), tensor([[1.0], [2.0]]).T[0]):
+    for x in (tensor([1.0, 2.0]), (leaf(1, 2) * 1).detach()):
         x.requires_grad = True
         (x * x).sum().backward()
         assert x.grad.tolist() == [2, 4]
