@@ -1235,7 +1235,7 @@ def grad(
 
     outputs       a tensor or a sequence of them
     inputs        a tensor or a sequence of tensors, leaves or anything in between. Only what lies between outputs and
-                  inputs is walked, and freed.
+                  inputs is walked, and freed. What hooks on an input make of its gradient is what comes out.
     grad_outputs  where to begin, one for each output; may be left out for outputs of one element
     allow_unused  give None for an input that no output depends on, where otherwise RuntimeError is raised
     """
