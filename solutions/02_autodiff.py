@@ -704,9 +704,7 @@ class Gradients:
 
     def detach(self) -> Self:
         """A tensor on the same storage that no gradient passes through."""
-        out = plain.Tensor.see(self, self.shape, self.strides, self.offset)
-        out.grad_like = self.shape, self.dtype  # for whoever sets requires_grad on it
-        return out
+        return plain.Tensor.see(self, self.shape, self.strides, self.offset).requires_grad_(False)
 
     def backward(self, gradient: Any = None, retain_graph: bool = False, create_graph: bool = False) -> None:
         """Add the gradient of this tensor to .grad of every leaf that it depends on.
@@ -1375,6 +1373,10 @@ class Recording(Switch):
         if isgeneratorfunction(function):
             raise TypeError(f"{function.__name__} is a generator, which goes on later: use a with block inside it")
         return super().__call__(function)
+
+    def _recreate_cm(self) -> Self:
+        """What ContextDecorator enters for each call: an object of its own, since threads find different things."""
+        return type(self)()
 
 
 class no_grad(Recording):

@@ -43,7 +43,7 @@ gradwright.chapter(3)
 # %% given="imports"
 import math
 import warnings
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import lru_cache, wraps
 from inspect import isgeneratorfunction
 from typing import Any, ClassVar, Self
@@ -1170,7 +1170,7 @@ class Stepwise:
             go_on, given = generator.send, None
             while True:
                 try:
-                    with self:
+                    with self._recreate_cm():
                         value = go_on(given)
                 except StopIteration as end:
                     return end.value
@@ -1195,7 +1195,7 @@ class set_grad_enabled(Stepwise, autodiff.Switch):
 
     def __init__(self, mode: bool) -> None:
         super().__init__(state, bool(mode))
-        self.undo, state.enabled = state.enabled, self.value
+        self.mode, self.undo, state.enabled = bool(mode), state.enabled, bool(mode)
 
     def __enter__(self) -> None:
         self.begin_later()
@@ -1204,6 +1204,9 @@ class set_grad_enabled(Stepwise, autodiff.Switch):
     def __call__(self, function: Callable) -> Callable:
         self.begin_later()
         return super().__call__(function)
+
+    def _recreate_cm(self) -> autodiff.Switch:
+        return autodiff.Switch(state, self.mode)
 
     def begin_later(self) -> None:
         """Take back what the call itself has set: a block or a function follows that it is meant for."""
@@ -1233,9 +1236,9 @@ def grad(
 ) -> tuple:
     """The gradients of the sum of the outputs with respect to the inputs, which are not left in anybody's .grad.
 
-    outputs       a tensor or a sequence of them
-    inputs        a tensor or a sequence of tensors, leaves or anything in between. Only what lies between outputs and
-                  inputs is walked, and freed. What hooks on an input make of its gradient is what comes out.
+    outputs       a tensor or several of them
+    inputs        a tensor or several, as in model.parameters(); leaves or anything in between. Only what lies between
+                  outputs and inputs is walked, and freed. An input's hooks have the last word on its gradient.
     grad_outputs  where to begin, one for each output; may be left out for outputs of one element
     allow_unused  give None for an input that no output depends on, where otherwise RuntimeError is raised
     """
@@ -1265,7 +1268,7 @@ def grad(
 
 
 def as_list(tensors: Any) -> list:
-    return list(tensors) if isinstance(tensors, Sequence) else [tensors]
+    return list(tensors) if isinstance(tensors, Iterable) and not isinstance(tensors, plain.Strided) else [tensors]
 
 
 def some_tensors(name: str, tensors: Any) -> list[Tensor]:
@@ -1702,6 +1705,7 @@ class Maximum(Operation, of=maximum):
 
         Where one is larger it gets all of grad, and where they are equal each gets half. Where one
         is nan, so is the maximum, and both get all of grad.
+
         a and b broadcast to the shape of grad; summing what was broadcast is done for you.
         """
         ### BEGIN SOLUTION

@@ -7,6 +7,7 @@ import threading
 import numpy as np
 import pytest
 
+from gradwright.chapters import autodiff
 from gradwright.chapters.autodiff import is_grad_enabled
 from gradwright.chapters.operations import enable_grad, no_grad, set_grad_enabled, tensor
 
@@ -107,6 +108,33 @@ def test_each_thread_has_its_own_switch():
         thread.start()
         thread.join()
     assert seen == [True]
+
+
+@pytest.mark.parametrize("switch", [autodiff.no_grad, no_grad, set_grad_enabled])
+def test_a_decorated_function_leaves_each_thread_as_it_was(switch):
+    """Two threads are inside at once; they came in different modes, and leave in the order in which they came."""
+    inside, first_left, modes = threading.Barrier(2), threading.Event(), {}
+
+    def meet(first):
+        inside.wait(10)
+        if not first:
+            first_left.wait(10)
+        assert not is_grad_enabled()
+
+    decorated = (switch(False) if switch is set_grad_enabled else switch())(meet)
+
+    def work(first):
+        with set_grad_enabled(first):
+            decorated(first)
+            modes[first] = is_grad_enabled()
+            first_left.set()
+
+    threads = [threading.Thread(target=work, args=(first,)) for first in (True, False)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert modes == {True: True, False: False}
 
 
 def test_threads_add_to_one_leaf_without_loss():

@@ -67,6 +67,17 @@ def of_itself_and_below(s: Side) -> Any:
     return numbers(*s.grad(z, [z, y, x], retain_graph=True), *s.grad(z, x))
 
 
+def inputs_in_any_container(s: Side) -> Any:
+    named = {"x": s.leaf(1, 2), "w": s.leaf(3, 4)}
+
+    def loss() -> Any:
+        return (named["x"] * named["w"]).sum()
+
+    found = [s.grad(loss(), given) for given in (named.values(), iter(named.values()), tuple(named.values()))]
+    found.append(s.grad((t for t in [loss()]), [*named.values()]))
+    return [numbers(*pair) for pair in found], s.gradcheck(lambda x, w: x * w, tuple(named.values()))
+
+
 def unused(s: Side) -> Any:
     x, w = s.leaf(1), s.leaf(2)
     return numbers(*s.grad((x * 2).sum(), [w, x], allow_unused=True))
@@ -224,6 +235,7 @@ def gradcheck_of_a_tuple(s: Side) -> Any:
 
 HABITS = [
     *(going_on_from_the_middle, only_hooks_on_the_way_run, several_outputs, of_itself_and_below, unused),
+    inputs_in_any_container,
     *(retained_on_the_way, recorded_in_hooks, a_hook_that_takes_itself_away, a_hook_that_raises),
     *(functions_write_keep_and_return, what_a_function_is_told, none_beside_another_gradient),
     *(switches_as_decorators, gradients_that_are_set, gradcheck_of_a_tuple),
