@@ -230,7 +230,8 @@ def gradients_that_are_set(s: Side) -> Any:
 
 def gradcheck_of_a_tuple(s: Side) -> Any:
     x = s.leaf(1, 2)
-    return s.gradcheck(lambda x: (x * 2, x.exp().sum()), x), s.gradcheck(lambda x, w: x @ w, [x, s.leaf(3, 4)])
+    assert s.gradcheck(lambda x, w: x @ w, [x, s.leaf(3, 4)])
+    return s.gradcheck(lambda x: (x * 2, x.exp().sum()), x), s.gradcheck(lambda x: tuple(x.max(0)), x)
 
 
 HABITS = [
