@@ -395,7 +395,8 @@ def unbroadcast(grad: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         grad = np.add.reduce(grad, axis=tuple(range(added)))
     if grad.shape == shape:
         return grad
-    return np.add.reduce(grad, axis=tuple([axis for axis, size in enumerate(shape) if size == 1]), keepdims=True)
+    stretched = tuple([axis for axis, size in enumerate(shape) if size == 1])
+    return np.add.reduce(grad, axis=stretched, keepdims=True)
     ### END SOLUTION
 
 
@@ -651,7 +652,6 @@ class Gradients:
     requires_grad: bool = False  # whether operations on this tensor are recorded
     grad: Any = None  # what backward has left here: a tensor, once it has been here
     grad_fn: Operation | None = None  # the operation that made this tensor; None for a leaf
-    grad_like: tuple | None = None
     hooks: Any = None
     targets = ()
 
@@ -1077,8 +1077,7 @@ def send(operation: Operation, results: Any, targets: Sequence) -> list[tuple]:
     """The gradients of an operation's inputs, each with the node that it goes to, fitted to what that node takes."""
     results = results if type(results) is tuple else (results,)
     if len(results) != len(targets):
-        count = f"{len(results)} gradients for {len(targets)} inputs"
-        raise RuntimeError(f"{operation}: backward gave {count}: return a tuple with one for each")
+        raise RuntimeError(f"{operation} gave {len(results)} gradients for {len(targets)} inputs: return a tuple")
     pairs = []
     for target, g in zip(targets, results):  # noqa: B905, the lengths are equal
         if target is not None:
@@ -1490,8 +1489,8 @@ def unpack(kept: tuple[np.ndarray, Any, int] | None) -> np.ndarray | None:
         return None
     array, storage, version = kept
     if storage.version != version:
-        versions = f"it was saved at version {version}, and its storage is at version {storage.version}"
-        raise RuntimeError(f"a tensor that backward needs was changed in place: {versions}; clone() it first")
+        now = f"it was saved at version {version}, and its storage is at {storage.version}"
+        raise RuntimeError(f"a tensor that backward needs was changed in place: {now}; clone() it")
     return array
     ### END SOLUTION
 
@@ -1654,7 +1653,9 @@ plt.show()
 
 
 # %% exercise="autodiff-projection"
-def project(f: Callable, vjp: Callable, x: np.ndarray, u: np.ndarray, v: np.ndarray, step: float = 6e-6) -> tuple:
+def project(
+    f: Callable, vjp: Callable, x: np.ndarray, u: np.ndarray, v: np.ndarray, step: float = 6e-6
+) -> tuple[float, float]:
     """One number that depends on the whole Jacobian J of f at x, u^T J v, found in two ways.
 
     f        takes an array of x's shape and returns an array

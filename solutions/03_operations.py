@@ -438,6 +438,7 @@ def refuse_outside(name: str, index: plain.Tensor, size: int) -> np.ndarray:
 class History:
     """What chapter 02 keeps about a tensor, behind properties that refuse what cannot be and keep views in step."""
 
+    grad_like: tuple | None = None
     _requires_grad = False
     _grad: Any = None
     _grad_fn: Operation | None = None
@@ -1712,7 +1713,8 @@ class Maximum(Operation, of=maximum):
         ### BEGIN SOLUTION
         a, b = self.saved
         half = grad / 2
-        return np.where(a == b, half, np.where(a < b, 0, grad)), np.where(a == b, half, np.where(b < a, 0, grad))
+        to_a, to_b = np.where(a < b, 0, grad), np.where(b < a, 0, grad)
+        return np.where(a == b, half, to_a), np.where(a == b, half, to_b)
         ### END SOLUTION
 
 
@@ -1848,7 +1850,12 @@ print("the input made safe before:  ", x.grad)
 
 
 # %% exercise="operations-var"
-def var_gradient(grad: np.ndarray, x: np.ndarray, dims: tuple[int, ...], correction: float) -> np.ndarray:
+def var_gradient(
+    grad: np.ndarray,
+    x: np.ndarray,
+    dims: tuple[int, ...],
+    correction: float,
+) -> np.ndarray:
     """The gradient of x, from that of its variance along `dims`.
 
     grad        the gradient of the variance, with the axes `dims` kept, of size 1: shape (2, 1) for
@@ -1908,7 +1915,12 @@ check("operations-var", var_gradient)
 
 
 # %% exercise="operations-ties"
-def share_evenly(grad: np.ndarray, x: np.ndarray, extreme: np.ndarray, dims: tuple[int, ...]) -> np.ndarray:
+def share_evenly(
+    grad: np.ndarray,
+    x: np.ndarray,
+    extreme: np.ndarray,
+    dims: tuple[int, ...],
+) -> np.ndarray:
     """The gradient of x, from that of its largest (or smallest) elements along `dims`.
 
     grad     the gradient of the extreme, with the axes `dims` kept, of size 1: shape (2, 1) for
@@ -2359,15 +2371,17 @@ class Product(Operation, of=product):
         if len(right) == 1:
             grad, b = grad[..., None], None if b is None else b[:, None]
         if len(left) == 1:
-            to_a, to_b = autodiff.matmul_gradients(grad[..., None, :], None if a is None else a[None, :], b)
+            a = None if a is None else a[None, :]
+            to_a, to_b = autodiff.matmul_gradients(grad[..., None, :], a, b)
             return None if to_a is None else to_a[..., 0, :], fitted(to_b, right)
         if len(right) <= 2 < len(left):  # one matrix met all rows: one large product
             count = plain.prod(left[:-1])
             a = None if a is None else a.reshape(count, left[-1])
             grad = grad.reshape(count, grad.shape[-1])
         if a is not None and b is not None and left[:-2] == right[:-2] and len(left) > 2:
-            # in the memory order of a and b: what the views behind them do on their way back then copies nothing
-            return np.matmul(grad, b.mT, out=np.empty_like(a)), np.matmul(a.mT, grad, out=np.empty_like(b))
+            # In the memory order of a and b: the views behind them then copy nothing on their way.
+            to_a, to_b = np.empty_like(a), np.empty_like(b)
+            return np.matmul(grad, b.mT, out=to_a), np.matmul(a.mT, grad, out=to_b)
         to_a, to_b = autodiff.matmul_gradients(grad, a, b)
         if len(right) <= 2 < len(left) and to_a is not None:
             to_a = to_a.reshape(left)
