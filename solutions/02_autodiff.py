@@ -42,6 +42,7 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import ContextDecorator
+from inspect import isgeneratorfunction
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -68,7 +69,7 @@ from gradwright.chapters import tensor as plain
 
 
 # %% exercise="autodiff-numerical"
-def numerical_gradient(f: Callable[[np.ndarray], float], x: np.ndarray, step: float = 6e-6) -> np.ndarray:
+def numerical_gradient(f: Callable, x: np.ndarray, step: float = 6e-6) -> np.ndarray:
     """The gradient of f at x by central differences, one element at a time.
 
     f        takes an array of x's shape and returns a number
@@ -125,7 +126,8 @@ steps = 10.0 ** np.arange(-15, 0.5, 0.25)
 figure, axes = plt.subplots(figsize=(6.2, 3.6), layout="constrained")
 for way, mark, color in [(one_sided, "o-", "#d55e00"), (numerical_gradient, "s--", "#0072b2")]:
     errors = [abs(way(lambda x: np.exp(np.sin(x)), here, h) - truth) for h in steps]
-    axes.loglog(steps, errors, mark, color=color, markersize=4, label=way.__name__.replace("_", " "))
+    name = way.__name__.replace("_", " ")
+    axes.loglog(steps, errors, mark, color=color, markersize=4, label=name)
 axes.set(xlabel="step", ylabel="error")
 axes.legend()
 plt.show()
@@ -280,7 +282,7 @@ class Multiply(Operation, of=plain.multiply):
     def forward(self, a: plain.Tensor, b: plain.Tensor) -> plain.Tensor:
         """The product; saves what backward will need.
 
-        a, b     tensors that broadcast; `requires_grad` says whether anybody wants the gradient of one
+        a, b     tensors that broadcast; `requires_grad` says whether the gradient of one is wanted
         returns  plain.multiply(a, b)
         """
         ### BEGIN SOLUTION
@@ -289,7 +291,11 @@ class Multiply(Operation, of=plain.multiply):
         ### END SOLUTION
 
     def backward(self, grad: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
-        """The gradients of a and b, in the shape of grad, from that of the output; None where it is not wanted."""
+        """The gradients of a and b from that of the output.
+
+        grad     an array, in the shape of the output
+        returns  two arrays in the shape of grad, or None in place of one that is not wanted
+        """
         ### BEGIN SOLUTION
         a, b = self.saved
         return None if b is None else grad * b, None if a is None else grad * a
@@ -349,7 +355,7 @@ for axes, (title, top, below, color) in zip(halves, contents, strict=True):
                 axes.add_patch(plt.Rectangle((j, height - i), 1, 1, facecolor=face, edgecolor="#8a8a8a"))
                 axes.text(j + 0.5, height - i + 0.5, value, ha="center", va="center", fontsize=12)
     for j in range(3):
-        for side, end in ((0.38, 1.75), (0.62, 0.75)):
+        for side, end in ((0.22, 1.75), (0.78, 0.75)):
             points = [(j + side, 2.98), (j + side, end)] if color == "#00558a" else [(j + side, end), (j + side, 2.98)]
             axes.annotate("", points[1], points[0], arrowprops={"arrowstyle": "->", "color": color, "lw": 1.6})
     axes.set(xlim=(-0.1, 3.1), ylim=(-0.1, 4.1), title=title)
@@ -389,7 +395,8 @@ def unbroadcast(grad: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         grad = np.add.reduce(grad, axis=tuple(range(added)))
     if grad.shape == shape:
         return grad
-    return np.add.reduce(grad, axis=tuple([axis for axis, size in enumerate(shape) if size == 1]), keepdims=True)
+    stretched = tuple([axis for axis, size in enumerate(shape) if size == 1])
+    return np.add.reduce(grad, axis=stretched, keepdims=True)
     ### END SOLUTION
 
 
@@ -455,7 +462,7 @@ def matmul_gradients(grad: np.ndarray, a: np.ndarray | None, b: np.ndarray | Non
     b        shape (k, m); None where the gradient of a is not wanted
     returns  two arrays in the shapes of a and b, or None in place of one that is not wanted
 
-    All three may be stacks of matrices, of shape (..., n, m) and so on: the transpose of a stack is `.mT`.
+    All three may be stacks of matrices, of shape (..., n, m) and so on. A stack's transpose: `.mT`.
 
     >>> matmul_gradients(np.array([[1.0, 10.0]]), np.array([[2.0]]), np.array([[3.0, 4.0]]))
     (array([[43.]]), array([[ 2., 20.]]))
@@ -635,7 +642,7 @@ def operation_of(function: Callable) -> type[Operation] | None:
 # This is the machine, and no more than that. Most functions of chapter 01 have no gradient here, and raise by name if
 # one is wanted; chapter 03 has an operation for each of them. There the tensor also gets what is convenience and not
 # mechanism: changes in place that are recorded, a `requires_grad` that can be set as an attribute with all checks,
-# `set_grad_enabled`, and `autograd.Function`.
+# `set_grad_enabled`, `autograd.grad` and `autograd.Function`.
 
 
 # %% given="gradients"
@@ -645,7 +652,6 @@ class Gradients:
     requires_grad: bool = False  # whether operations on this tensor are recorded
     grad: Any = None  # what backward has left here: a tensor, once it has been here
     grad_fn: Operation | None = None  # the operation that made this tensor; None for a leaf
-    grad_like: tuple | None = None
     hooks: Any = None
     targets = ()
 
@@ -698,7 +704,7 @@ class Gradients:
 
     def detach(self) -> Self:
         """A tensor on the same storage that no gradient passes through."""
-        return plain.Tensor.see(self, self.shape, self.strides, self.offset)
+        return plain.Tensor.see(self, self.shape, self.strides, self.offset).requires_grad_(False)
 
     def backward(self, gradient: Any = None, retain_graph: bool = False, create_graph: bool = False) -> None:
         """Add the gradient of this tensor to .grad of every leaf that it depends on.
@@ -839,8 +845,8 @@ def backward_by_recursion(node: Any, grad: np.ndarray, visit: Callable) -> None:
 
     node     where to begin
     grad     the gradient of its output
-    visit    visit(node, grad) does the work at one node, and returns a list of pairs (target, gradient): where to go
-             next, and with what. The list is empty at a leaf.
+    visit    visit(node, grad) does the work at one node, and returns a list of pairs
+             (target, gradient): where to go next, and with what. The list is empty at a leaf.
 
     PyTorch: no such function, for the reasons below
     """
@@ -941,7 +947,7 @@ visit_counter(preset="three diamonds", visit=12)
 def count_arrivals(root: Any) -> dict[Any, int]:
     """How many gradients each node will get in a walk from root, before it may pass on their sum.
 
-    root     a node; node.targets says where its gradients go: to other nodes, or None, which is nowhere
+    root     a node; node.targets says where its gradients go: to nodes, or None, which is nowhere
     returns  a number for every node that can be reached, root included, which gets none from others
 
     PyTorch: the `dependencies` of its engine
@@ -1006,8 +1012,9 @@ def walk(root: Any, grad: np.ndarray, visit: Callable) -> None:
 
     root     where to begin
     grad     the gradient of its output
-    visit    visit(node, grad) does the work at one node, and returns a list of pairs (target, gradient). It is called
-             once for each node, with the sum of all gradients that the node gets.
+    visit    visit(node, grad) does the work at one node, and returns a list of pairs
+             (target, gradient). It is called once for each node, with the sum of all gradients that
+             the node gets.
 
     PyTorch: Engine::evaluate_function
     """
@@ -1070,7 +1077,7 @@ def send(operation: Operation, results: Any, targets: Sequence) -> list[tuple]:
     """The gradients of an operation's inputs, each with the node that it goes to, fitted to what that node takes."""
     results = results if type(results) is tuple else (results,)
     if len(results) != len(targets):
-        raise RuntimeError(f"{operation}: backward gave {len(results)} gradients for {len(targets)} inputs")
+        raise RuntimeError(f"{operation} gave {len(results)} gradients for {len(targets)} inputs: return a tuple")
     pairs = []
     for target, g in zip(targets, results):  # noqa: B905, the lengths are equal
         if target is not None:
@@ -1104,23 +1111,27 @@ def seed(t: Any, gradient: Any) -> np.ndarray:
         if t.numel() != 1:
             raise RuntimeError(f"backward from shape {t.shape} needs a gradient of that shape: or take sum() first")
         return np.array(1, t.dtype).reshape(t.shape)
+    if not isinstance(gradient, plain.Strided):
+        raise TypeError(f"backward begins with a tensor, and got a {type(gradient).__name__}: wrap it in tensor()")
     if gradient.shape != t.shape:
         raise RuntimeError(f"the gradient has shape {gradient.shape}, and the tensor that it is for {t.shape}")
     return gradient.array.astype(t.dtype)
 
 
-def run_backward(t: Any, gradient: Any, retain_graph: bool, create_graph: bool, wanted: dict | None = None) -> None:
-    """Walk back from t. Leaves accumulate; with `wanted`, its nodes get their gradients noted instead."""
+def run_backward(t: Any, gradient: Any, retain_graph: bool, create_graph: bool, arrive: Any = None) -> None:
+    """Walk back from t. Leaves accumulate, unless arrive(node, grad) takes the gradients, and says where to go on."""
     if create_graph:
         raise NotImplementedError("create_graph=True: gradients of gradients are not offered here")
     leaves: list[tuple[Any, np.ndarray]] = []
     modes = state.now[1]
 
     def visit(node: Any, grad: np.ndarray) -> Sequence[tuple]:
-        if node.hooks is not None:
+        if arrive is not None:
+            grad = arrive(node, grad)
+            if grad is None:
+                return ()
+        elif node.hooks is not None:
             grad = node.hooks.run(grad)
-        if wanted is not None and node in wanted:
-            wanted[node] = grad
         targets = node.targets
         if not targets:  # no operation is recorded without one
             if isinstance(node, Operation):
@@ -1133,8 +1144,7 @@ def run_backward(t: Any, gradient: Any, retain_graph: bool, create_graph: bool, 
         return send(node, results, targets)
 
     walk(t.node, seed(t, gradient), visit)
-    if wanted is None:
-        keep(leaves)
+    keep(leaves)
 
 
 def keep(leaves: Sequence[tuple[Any, np.ndarray]]) -> None:
@@ -1147,35 +1157,6 @@ def keep(leaves: Sequence[tuple[Any, np.ndarray]]) -> None:
 
 
 accumulating = threading.Lock()
-
-
-def grad(
-    output: Any,
-    inputs: Any,
-    grad_output: Any = None,
-    retain_graph: bool = False,
-    create_graph: bool = False,
-    allow_unused: bool = False,
-) -> tuple:
-    """The gradients of a tensor with respect to the inputs, which are not left in anybody's .grad.
-
-    inputs        a tensor or a sequence of tensors, leaves or anything in between
-    grad_output   where to begin; may be left out for an output of one element
-    allow_unused  give None for an input that the output does not depend on, where otherwise RuntimeError is raised
-    """
-    inputs = as_list(inputs)
-    wanted = dict.fromkeys([t.node for t in inputs])
-    if None in wanted:
-        raise RuntimeError("one of the inputs requires no gradient: set requires_grad before it is used")
-    run_backward(output, grad_output, retain_graph, create_graph, wanted)
-    found = [wanted[t.node] for t in inputs]
-    if not allow_unused and any(array is None for array in found):
-        raise RuntimeError("no output depends on one of the inputs: allow_unused=True gives None for it")
-    return tuple([None if array is None else t.new(array.copy()) for t, array in zip(inputs, found, strict=True)])
-
-
-def as_list(tensors: Any) -> list:
-    return [tensors] if isinstance(tensors, plain.Strided) else list(tensors)
 
 
 # %% [markdown]
@@ -1210,9 +1191,8 @@ for n in (1_000, 10_000, 100_000):
         y = y * 1
     begun = time.perf_counter()
     y.backward()
-    print(
-        f"{n:7,} operations: gradient {x.grad.item()}, {(time.perf_counter() - begun) / n * 1e6:.1f} microseconds each"
-    )
+    each = (time.perf_counter() - begun) / n * 1e6
+    print(f"{n:7,} operations: gradient {x.grad.item()}, {each:.1f} microseconds each")
 
 # %% [markdown]
 # ## Accumulation
@@ -1253,7 +1233,7 @@ print(w.grad.tolist())
 
 # %% exercise="autodiff-parts"
 def backward_in_parts(loss_of: Callable, parts: Sequence[np.ndarray]) -> float:
-    """Leave the gradient of the mean loss over all examples, though only one part of them is in memory at a time.
+    """Leave the gradient of the mean loss over all examples, with one part in memory at a time.
 
     loss_of  loss_of(part) is the mean loss of one part's examples: a tensor of one element
     parts    arrays of examples, one example a row; they need not be equally long
@@ -1335,10 +1315,10 @@ print((w.grad - at_once).tolist())
 
 # %% exercise="autodiff-switch"
 class Switch(ContextDecorator):
-    """Sets state.enabled to a value for the length of a with block, or of each call to a decorated function."""
+    """Sets state.enabled for the length of a with block, or of a call of a decorated function."""
 
     def __init__(self, state: Any, value: bool):
-        """state   an object with an attribute `enabled`, which stays as it is until the block begins
+        """state   an object with an attribute `enabled`; it stays as it is until the block begins
         value   what to set it to
         """
         ### BEGIN SOLUTION
@@ -1347,7 +1327,10 @@ class Switch(ContextDecorator):
         ### END SOLUTION
 
     def __enter__(self) -> None:
-        """Remember what state.enabled is, and set it. The same object may be entered again before it is left."""
+        """Remember what state.enabled is, and set it.
+
+        The same object may be entered again before it is left.
+        """
         ### BEGIN SOLUTION
         self.before.append(self.state.enabled)
         self.state.enabled = self.value
@@ -1379,14 +1362,30 @@ check("autodiff-switch", Switch)
 
 
 # %% given="switches"
-class no_grad(Switch):
+class Recording(Switch):
+    """A switch of `state`. It decorates a function with brackets or without: `@no_grad()` or `@no_grad`."""
+
+    def __new__(cls, function: Callable | None = None) -> Any:
+        return super().__new__(cls) if function is None else cls()(function)
+
+    def __call__(self, function: Callable) -> Callable:
+        if isgeneratorfunction(function):
+            raise TypeError(f"{function.__name__} is a generator, which goes on later: use a with block inside it")
+        return super().__call__(function)
+
+    def _recreate_cm(self) -> Self:
+        """What ContextDecorator enters for each call: an object of its own, since threads find different things."""
+        return type(self)()
+
+
+class no_grad(Recording):
     """Nothing is recorded in a `with no_grad():` block, or in a function below `@no_grad()`."""
 
     def __init__(self) -> None:
         super().__init__(state, False)
 
 
-class enable_grad(Switch):
+class enable_grad(Recording):
     """Operations are recorded again, inside a no_grad."""
 
     def __init__(self) -> None:
@@ -1479,7 +1478,7 @@ print(x.grad.tolist())
 def unpack(kept: tuple[np.ndarray, Any, int] | None) -> np.ndarray | None:
     """The array of a saved value, provided that nothing was written to its storage since.
 
-    kept     what Operation.save has kept: the array, its storage, and storage.version at that time; or None
+    kept     what Operation.save has kept: the array, its storage, and the version then; or None
     returns  the array; None for None
     raises   RuntimeError where the storage's version is another now; let it name both
 
@@ -1490,8 +1489,8 @@ def unpack(kept: tuple[np.ndarray, Any, int] | None) -> np.ndarray | None:
         return None
     array, storage, version = kept
     if storage.version != version:
-        versions = f"it was saved at version {version}, and its storage is at version {storage.version}"
-        raise RuntimeError(f"a tensor that backward needs was changed in place: {versions}; clone() it first")
+        now = f"it was saved at version {version}, and its storage is at {storage.version}"
+        raise RuntimeError(f"a tensor that backward needs was changed in place: {now}; clone() it")
     return array
     ### END SOLUTION
 
@@ -1544,8 +1543,8 @@ y.backward()
 def run_hooks(hooks: Sequence[Callable], grad: Any) -> Any:
     """The gradient after all hooks have seen it, in the order in which they were registered.
 
-    hooks    functions of one gradient. One that returns None has only watched; what another returns takes the
-             gradient's place, for the next hook and for everything after.
+    hooks    functions of one gradient. One that returns None has only watched; what another returns
+             takes the gradient's place, for the next hook and for everything after.
     grad     a tensor
     returns  the gradient that goes on
 
@@ -1585,10 +1584,11 @@ class Hooks:
 
     def run(self, grad: np.ndarray) -> np.ndarray:
         """The gradient that goes on. Hooks get a copy, since others may hold the same array."""
-        after = run_hooks(tuple(self.functions.values()), self.like.new(grad.copy())).array
-        if after.shape != grad.shape:
-            raise RuntimeError(f"a hook returned shape {after.shape} for a gradient of shape {grad.shape}")
-        after = after.astype(grad.dtype)
+        after = run_hooks(tuple(self.functions.values()), self.like.new(grad.copy()))
+        if not isinstance(after, plain.Strided) or after.shape != grad.shape:
+            found = f"{type(after).__name__} of shape {getattr(after, 'shape', ())}"
+            raise RuntimeError(f"a hook returned a {found} for a gradient of shape {grad.shape}: return one like it")
+        after = after.array.astype(grad.dtype)
         keeper = self.keeper and self.keeper()
         if keeper is not None:
             keeper.accumulate(after.copy())
@@ -1653,7 +1653,9 @@ plt.show()
 
 
 # %% exercise="autodiff-projection"
-def project(f: Callable, vjp: Callable, x: np.ndarray, u: np.ndarray, v: np.ndarray, step: float = 6e-6) -> tuple:
+def project(
+    f: Callable, vjp: Callable, x: np.ndarray, u: np.ndarray, v: np.ndarray, step: float = 6e-6
+) -> tuple[float, float]:
     """One number that depends on the whole Jacobian J of f at x, u^T J v, found in two ways.
 
     f        takes an array of x's shape and returns an array
@@ -1661,7 +1663,8 @@ def project(f: Callable, vjp: Callable, x: np.ndarray, u: np.ndarray, v: np.ndar
     x        a float array; it is left as it was
     u        a direction in the space of outputs, in the shape of f(x)
     v        a direction in the space of inputs, in the shape of x
-    returns  the numerical one, by moving x a step along v to either side, and the one that uses vjp; two floats
+    returns  two floats: the numerical one, by moving x a step along v to either side, and the one
+             that uses vjp
     raises   TypeError where x does not hold floats: whole numbers cannot move by a small step
 
     PyTorch: torch.autograd.gradcheck(..., fast_mode=True)
@@ -1709,7 +1712,7 @@ def gradcheck(func: Callable, inputs: Any, *, eps: float = 6e-6, atol: float = 1
     raises  TypeError for inputs that do not hold float64, ValueError where none requires a gradient, and
             GradcheckError, which says how they differ
     """
-    inputs = as_list(inputs)
+    inputs = [inputs] if isinstance(inputs, plain.Strided) else list(inputs)
     places = [i for i, t in enumerate(inputs) if isinstance(t, Tensor) and t.requires_grad]
     if not places:
         kinds = ", ".join([str(t.dtype) for t in inputs if isinstance(t, plain.Strided)])
@@ -1731,12 +1734,16 @@ def as_functions(func: Callable, inputs: list, i: int) -> tuple[Callable, Callab
 
     def f(x: np.ndarray) -> np.ndarray:
         with no_grad():
-            return func(*inputs[:i], inputs[i].new(x), *inputs[i + 1 :]).array
+            out = func(*inputs[:i], inputs[i].new(x), *inputs[i + 1 :])
+        if not isinstance(out, Tensor):
+            raise TypeError(f"gradcheck wants a function that returns a tensor: it returned a {type(out).__name__}")
+        return out.array
 
     def vjp(x: np.ndarray, u: np.ndarray) -> np.ndarray:
-        leaf = inputs[i].new(x.copy()).requires_grad_()
-        (gradient,) = grad(func(*inputs[:i], leaf, *inputs[i + 1 :]), leaf, leaf.new(u), allow_unused=True)
-        return np.zeros_like(x) if gradient is None else gradient.array
+        leaves = [t.detach().requires_grad_(t.requires_grad) if isinstance(t, Tensor) else t for t in inputs]
+        leaf = leaves[i] = inputs[i].new(x.copy()).requires_grad_()
+        func(*leaves).backward(leaf.new(u))
+        return np.zeros_like(x) if leaf.grad is None else leaf.grad.array
 
     return f, vjp
 
@@ -1776,6 +1783,7 @@ gradcheck(Tensor.tanh, tensor(np.linspace(-2, 2, 5), requires_grad=True))
 # | a leaf in the graph | the tensor | an `AccumulateGrad` node |
 # | summing a broadcast | the machine, with `unbroadcast` | the engine, with `sum_to_size` |
 # | gradients of gradients | an error | `create_graph=True` |
+# | a second walk without `retain_graph` | an error | an error if anything was saved on the way |
 # | your own operation | `Operation`, and `Function` from chapter 03 on | `Function`, any number of outputs |
 # | an operation without backward | an error when it is used | an error when it is used |
 #

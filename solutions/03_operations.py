@@ -43,15 +43,16 @@ gradwright.chapter(3)
 # %% given="imports"
 import math
 import warnings
-from collections.abc import Callable, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import lru_cache, wraps
+from inspect import isgeneratorfunction
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from gradwright.chapters import autodiff
 from gradwright.chapters import tensor as plain
-from gradwright.chapters.autodiff import GradcheckError, Operation, Switch, no_grad, spread, state, unbroadcast
+from gradwright.chapters.autodiff import GradcheckError, Operation, spread, state, unbroadcast
 
 # %% [markdown]
 # The tensor of this chapter comes first. It has a method for every operation that is to come, each of them a line or
@@ -437,6 +438,7 @@ def refuse_outside(name: str, index: plain.Tensor, size: int) -> np.ndarray:
 class History:
     """What chapter 02 keeps about a tensor, behind properties that refuse what cannot be and keep views in step."""
 
+    grad_like: tuple | None = None
     _requires_grad = False
     _grad: Any = None
     _grad_fn: Operation | None = None
@@ -492,7 +494,15 @@ class History:
                 f"the gradient of a tensor of shape {self.shape} and dtype {self.dtype} cannot be one of shape "
                 f"{grad.shape} and dtype {grad.dtype}"
             )
+        if grad is self:
+            raise RuntimeError("a tensor cannot be its own gradient, since backward adds to it: use detach().clone()")
+        if grad is not None and grad.is_folded():
+            raise RuntimeError("this gradient names one place in memory more than once: clone() it, to be added to")
         self._grad = grad
+
+    @grad.deleter
+    def grad(self) -> None:
+        self._grad = None
 
     def follow(self, operation: Operation) -> None:
         retained = self._retains
@@ -512,19 +522,12 @@ class History:
         super().retain_grad()
         self._retains = None if self.is_leaf else self.watch()
 
-    def backward(self, gradient: Any = None, retain_graph: bool = False, create_graph: bool = False) -> None:
-        if gradient is not None and not isinstance(gradient, plain.Strided):
-            raise TypeError(f"backward begins with a tensor, and got a {type(gradient).__name__}: wrap it in tensor()")
-        super().backward(gradient, retain_graph, create_graph)
-
     def register_hook(self, hook: Callable[[Any], Any]) -> autodiff.RemovableHandle:
-        def careful(grad: Any) -> Any:
-            edited = hook(grad)
-            if edited is not None and not isinstance(edited, plain.Strided):
-                raise TypeError(f"a hook returns a tensor or None, and this one returned a {type(edited).__name__}")
-            return edited
-
-        return super().register_hook(careful)
+        """Call hook(grad) with this tensor's whole gradient in each backward. What it returns, if anything, goes on.
+        Nothing in it is recorded."""
+        if not callable(hook):
+            raise TypeError(f"a hook is a function of one gradient, and this is a {type(hook).__name__}")
+        return super().register_hook(no_grad(hook))
 
     def detach_(self) -> Self:
         """Cut this tensor off from what it was made of."""
@@ -571,12 +574,14 @@ class InPlace:
         """This tensor becomes ufunc(self, other), in the memory that it has."""
         other = self.beside(other)
         self.refuse_write(other)
-        if not (state.enabled and (self.requires_grad or other.requires_grad)):
-            return super().write(ufunc, other)
         base = self if self._base is None else self._base
+        if not (state.enabled and (self.requires_grad or other.requires_grad or base.requires_grad)):
+            return super().write(ufunc, other)
         if base.requires_grad and base.is_leaf:
             what = "a leaf that requires" if base is self else "a view of a leaf that requires"
             raise RuntimeError(f"{what} a gradient cannot be changed in place: write x = x + y, or use no_grad()")
+        if base.requires_grad and not self.requires_grad:
+            raise RuntimeError("a view made under no_grad() has no part in the graph: change it there, or make it anew")
         result = self.apply(WRITTEN[ufunc], self, other)
         copy_saved(result.grad_fn, self.storage)
         np.copyto(self.array, result.array, casting="same_kind")
@@ -590,11 +595,15 @@ class InPlace:
     def refuse_write(self, other: plain.Tensor) -> None:
         if plain.remember(plain.broadcast_shape, self.shape, other.shape) != self.shape:
             raise ValueError(f"shape {other.shape} does not fit into {self.shape}, which cannot grow in place")
-        if any(stride == 0 and size > 1 for size, stride in zip(self.shape, self.strides, strict=True)):
+        if self.is_folded():
             strides = f"shape {self.shape} and strides {self.strides}"
             raise RuntimeError(f"{strides} name one place in memory more than once: clone() before you write")
         if plain.CATEGORY[other.dtype.kind] > plain.CATEGORY[self.dtype.kind]:
             raise RuntimeError(f"a tensor of {self.dtype} cannot hold {other.dtype} numbers: convert one of them first")
+
+    def is_folded(self) -> bool:
+        """Whether several elements lie in one place in memory, as after expand."""
+        return any(stride == 0 and size > 1 for size, stride in zip(self.shape, self.strides, strict=True))
 
     def add_(self, other: Any, *, alpha: float = 1) -> Self:
         return super().add_(other if alpha == 1 else other * alpha)
@@ -871,7 +880,7 @@ class Mean(Operation, of=plain.mean_over):
 
     def backward(self, grad: np.ndarray) -> np.ndarray:
         count = plain.prod([self.input_shape[dim] for dim in self.dims])
-        return spread(grad / count, self.input_shape, self.dims)
+        return spread(grad / (count or 1), self.input_shape, self.dims)
 
 
 # %% given="views"
@@ -1060,12 +1069,23 @@ class Context:
     def mark_non_differentiable(self, *tensors: Any) -> None:
         self.constant = True
 
+    def mark_dirty(self, *tensors: Any) -> None:
+        raise NotImplementedError("ctx.mark_dirty is not offered: let forward return a new tensor")
+
+    def set_materialize_grads(self, value: bool) -> None:
+        raise NotImplementedError(
+            "ctx.set_materialize_grads is not offered: with one output its gradient is never None"
+        )
+
 
 class Function:
     """A custom operation: subclass it with two static methods and call Name.apply(*inputs).
 
     forward(ctx, *inputs)   makes a tensor of tensors and other things; nothing in it is recorded
     backward(ctx, grad)     the gradient of each input, None where there is none; a tuple if there are several inputs
+
+    For None the machine sends zeros on, so an input that gets nothing else has zeros in its .grad, where PyTorch
+    leaves None: an optimizer then still applies weight decay and momentum to it.
     """
 
     recipe: ClassVar[Callable]
@@ -1079,6 +1099,9 @@ class Function:
         raise NotImplementedError("a Function needs a static method backward(ctx, grad), or no gradient can pass")
 
     def __init_subclass__(cls) -> None:
+        if "setup_context" in vars(cls):
+            raise NotImplementedError("setup_context is not offered: write forward(ctx, *inputs), and save there")
+
         def recipe(*inputs: Any) -> Any:
             return kind().forward(*inputs)
 
@@ -1100,7 +1123,7 @@ class Custom(Operation):
 
     def forward(self, *inputs: Any) -> Any:
         ctx = self.ctx = Context()
-        ctx.needs_input_grad = self.needs_input_grad
+        ctx.needs_input_grad = tuple([isinstance(x, Tensor) and x.requires_grad for x in inputs])
         with no_grad():
             out = self.written.forward(ctx, *inputs)
         if not isinstance(out, Tensor):
@@ -1114,28 +1137,66 @@ class Custom(Operation):
     def backward(self, grad: np.ndarray) -> tuple:
         self.ctx.saved_tensors = tuple([None if array is None else self.like.new(array) for array in self.saved])
         with no_grad():
-            grads = self.written.backward(self.ctx, self.like.new(grad))
+            grads = self.written.backward(self.ctx, self.like.new(grad if grad.flags.writeable else grad.copy()))
         self.ctx.saved_tensors = ()
         grads = grads if isinstance(grads, tuple) else (grads,)
-        return tuple([self.own(g.array) if isinstance(g, plain.Strided) else g for g in grads])
+        while len(grads) > len(self.targets) and grads[-1] is None:
+            grads = grads[:-1]
+        return tuple([None if g is None else self.lent(g) for g in grads])
 
-    def own(self, array: np.ndarray) -> np.ndarray:
-        """What backward returned, as an array that nobody else holds: it may have returned what was saved."""
-        return array.copy() if any(kept is not None and kept[0] is array for kept in self.kept) else array
+    def lent(self, g: Any) -> np.ndarray:
+        """The array of what backward returned. Others may hold it, so a leaf must copy it, as it does with a view."""
+        if not isinstance(g, plain.Strided):
+            raise TypeError(f"{self}: backward returned a {type(g).__name__}, and tensors are wanted, or None")
+        return g.array[...]
 
 
 # %% [markdown]
-# Last, a third switch, and two functions that chapter 02 has in a shorter form. `set_grad_enabled` records or not, by a
-# value; `grad` takes several outputs; and `gradcheck` says which element is wrong.
+# Last, switches and checks. `set_grad_enabled` is a third switch, which records or not by a value, and all three now
+# know generators. `grad` gives gradients without leaving them anywhere. And where chapter 02's `gradcheck` only says
+# that a gradient is wrong, this one says which element.
 
 
 # %% given="switches"
-class set_grad_enabled(Switch):
+class Stepwise:
+    """Lets a switch decorate generators too: it holds while a step runs, and not between two steps."""
+
+    def __call__(self, function: Callable) -> Callable:
+        if not isgeneratorfunction(function):
+            return super().__call__(function)
+
+        @wraps(function)
+        def steps(*args: Any, **kwargs: Any) -> Any:
+            generator = function(*args, **kwargs)
+            go_on, given = generator.send, None
+            while True:
+                try:
+                    with self._recreate_cm():
+                        value = go_on(given)
+                except StopIteration as end:
+                    return end.value
+                try:
+                    go_on, given = generator.send, (yield value)
+                except BaseException as error:  # thrown in, or GeneratorExit: it is the generator's to answer
+                    go_on, given = generator.throw, error
+
+        return steps
+
+
+class no_grad(Stepwise, autodiff.no_grad):
+    """Nothing is recorded in a `with no_grad():` block, or in a function below `@no_grad`."""
+
+
+class enable_grad(Stepwise, autodiff.enable_grad):
+    """Operations are recorded again, inside a no_grad."""
+
+
+class set_grad_enabled(Stepwise, autodiff.Switch):
     """Records or not, as `mode` says: from the call on, or for a with block."""
 
     def __init__(self, mode: bool) -> None:
         super().__init__(state, bool(mode))
-        self.undo, state.enabled = state.enabled, self.value
+        self.mode, self.undo, state.enabled = bool(mode), state.enabled, bool(mode)
 
     def __enter__(self) -> None:
         self.begin_later()
@@ -1144,6 +1205,9 @@ class set_grad_enabled(Switch):
     def __call__(self, function: Callable) -> Callable:
         self.begin_later()
         return super().__call__(function)
+
+    def _recreate_cm(self) -> autodiff.Switch:
+        return autodiff.Switch(state, self.mode)
 
     def begin_later(self) -> None:
         """Take back what the call itself has set: a block or a function follows that it is meant for."""
@@ -1163,16 +1227,75 @@ class Root(Operation):
         return self.seeds
 
 
-def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, **options: bool) -> tuple:
-    """Chapter 02's grad, with its options, of the sum of several outputs. grad_outputs says where to begin, with one
-    for each output; it may be left out for outputs of one element."""
-    outputs = autodiff.as_list(outputs)
-    begins = [None] * len(outputs) if grad_outputs is None else autodiff.as_list(grad_outputs)
+def grad(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: bool = False,
+    create_graph: bool = False,
+    allow_unused: bool = False,
+) -> tuple:
+    """The gradients of the sum of the outputs with respect to the inputs, which are not left in anybody's .grad.
+
+    outputs       a tensor or several of them
+    inputs        a tensor or several, as in model.parameters(); leaves or anything in between. Only what lies between
+                  outputs and inputs is walked, and freed. An input's hooks have the last word on its gradient.
+    grad_outputs  where to begin, one for each output; may be left out for outputs of one element
+    allow_unused  give None for an input that no output depends on, where otherwise RuntimeError is raised
+    """
+    outputs, inputs = some_tensors("outputs", outputs), some_tensors("inputs", inputs)
+    begins = [None] * len(outputs) if grad_outputs is None else as_list(grad_outputs)
     if len(begins) != len(outputs):
         raise ValueError(f"grad got {len(begins)} grad_outputs for {len(outputs)} outputs: give one for each")
+    wanted: dict[Any, np.ndarray | None] = dict.fromkeys([t.node for t in inputs])
+    if None in wanted:
+        raise RuntimeError("one of the inputs requires no gradient: set requires_grad before it is used")
     root = Tensor(np.zeros(()))
     root.follow(Root(outputs, begins))
-    return autodiff.grad(root, inputs, **options)
+    between = nodes_between(root.node, wanted)
+
+    def arrive(node: Any, grad: np.ndarray) -> np.ndarray | None:
+        if node.hooks is not None and (node in between or node in wanted):
+            grad = node.hooks.run(grad)
+        if node in wanted:
+            wanted[node] = grad
+        return grad if node in between else None
+
+    autodiff.run_backward(root, None, retain_graph, create_graph, arrive)
+    found = [wanted[t.node] for t in inputs]
+    if not allow_unused and any(array is None for array in found):
+        raise RuntimeError("no output depends on one of the inputs: allow_unused=True gives None for it")
+    return tuple([None if array is None else t.new(array.copy()) for t, array in zip(inputs, found, strict=True)])
+
+
+def as_list(tensors: Any) -> list:
+    return list(tensors) if isinstance(tensors, Iterable) and not isinstance(tensors, plain.Strided) else [tensors]
+
+
+def some_tensors(name: str, tensors: Any) -> list[Tensor]:
+    tensors = as_list(tensors)
+    if not tensors:
+        raise ValueError(f"grad got no {name}: give it one at least")
+    for t in tensors:
+        if not isinstance(t, Tensor):
+            raise TypeError(f"grad takes tensors as {name}, and got a {type(t).__name__}")
+    return tensors
+
+
+def nodes_between(root: Any, wanted: Collection) -> set:
+    """The nodes that have to send something on, so that the wanted ones get all that is theirs. One that was freed may
+    have led to them, and is kept for its error."""
+    sources: dict[Any, list] = {}
+    for node in autodiff.count_arrivals(root):
+        for target in node.targets:
+            sources.setdefault(target, []).append(node)
+    freed = [node for node in sources if isinstance(node, Operation) and not node.targets and node not in wanted]
+    between, unseen = set(freed), [*wanted, *freed]
+    while unseen:
+        new = [source for source in sources.get(unseen.pop(), ()) if source not in between]
+        between.update(new)
+        unseen += new
+    return between
 
 
 # %% given="gradcheck"
@@ -1181,14 +1304,21 @@ FEW = 100
 
 
 def gradcheck(func: Callable, inputs: Any, *, raise_exception: bool = True, **options: float) -> bool:
-    """Chapter 02's gradcheck, with its arguments and errors. Where an input has few elements it also says which of them
-    has a wrong gradient; raise_exception=False returns False instead of raising."""
+    """Chapter 02's gradcheck, with its arguments and errors, of a function that returns a tensor or a tuple of them, of
+    which whole numbers are passed over. Where an input has few elements it also says which of them has a wrong
+    gradient; raise_exception=False returns False instead of raising."""
+    inputs = as_list(inputs)
+    with no_grad():
+        outputs = func(*inputs)
+    if isinstance(outputs, tuple):
+        smooth = [i for i, t in enumerate(outputs) if not (isinstance(t, plain.Strided) and t.dtype.kind in "biu")]
+        parts = [lambda *inputs, i=i: func(*inputs)[i] for i in smooth]
+        return all(gradcheck(part, inputs, raise_exception=raise_exception, **options) for part in parts)
     try:
         return autodiff.gradcheck(func, inputs, **options)
     except GradcheckError as error:
         if not raise_exception:
             return False
-        inputs = autodiff.as_list(inputs)
         few = [i for i, t in enumerate(inputs) if isinstance(t, Tensor) and t.requires_grad and t.numel() <= FEW]
         found = "".join([first_wrong(func, inputs, i, **options) for i in few])
         raise GradcheckError(found or str(error)) from None
@@ -1260,7 +1390,10 @@ class Sigmoid(Operation, of=sigmoid):
         ### END SOLUTION
 
     def backward(self, grad: np.ndarray) -> np.ndarray:
-        """The gradient of t from that of the output: an array of the same shape and dtype, without a call of exp."""
+        """The gradient of t from that of the output: an array of the same shape and dtype.
+
+        Write it without a call of exp.
+        """
         ### BEGIN SOLUTION
         (s,) = self.saved
         return grad * ((1 - s) * s)
@@ -1570,15 +1703,18 @@ class Maximum(Operation, of=maximum):
         return maximum(a, b)
 
     def backward(self, grad: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The gradients of a and of b, both in the shape and dtype of grad: where one is larger it gets all of grad,
-        and where they are equal each gets half. Where one is nan, so is the maximum, and both get all of grad.
+        """The gradients of a and of b, both in the shape and dtype of grad.
+
+        Where one is larger it gets all of grad, and where they are equal each gets half. Where one
+        is nan, so is the maximum, and both get all of grad.
 
         a and b broadcast to the shape of grad; summing what was broadcast is done for you.
         """
         ### BEGIN SOLUTION
         a, b = self.saved
         half = grad / 2
-        return np.where(a == b, half, np.where(a < b, 0, grad)), np.where(a == b, half, np.where(b < a, 0, grad))
+        to_a, to_b = np.where(a < b, 0, grad), np.where(b < a, 0, grad)
+        return np.where(a == b, half, to_a), np.where(a == b, half, to_b)
         ### END SOLUTION
 
 
@@ -1714,17 +1850,23 @@ print("the input made safe before:  ", x.grad)
 
 
 # %% exercise="operations-var"
-def var_gradient(grad: np.ndarray, x: np.ndarray, dims: tuple[int, ...], correction: float) -> np.ndarray:
+def var_gradient(
+    grad: np.ndarray,
+    x: np.ndarray,
+    dims: tuple[int, ...],
+    correction: float,
+) -> np.ndarray:
     """The gradient of x, from that of its variance along `dims`.
 
-    grad        the gradient of the variance, with the axes `dims` kept, of size 1: (2, 1) for x of shape (2, 5)
+    grad        the gradient of the variance, with the axes `dims` kept, of size 1: shape (2, 1) for
+                x of shape (2, 5) and dims (1,)
     x           an array of floats
     dims        the axes that were reduced, counted from the front
     correction  the variance is the sum of (x - mean)**2, divided by count - correction
     returns     an array of x's shape and dtype
 
-    Where count equals the correction, the variance was a division by 0: let the factor be infinite, so that an element
-    at its mean gets nan.
+    Where count equals the correction, the variance was a division by 0: let the factor be infinite,
+    so that an element at its mean gets nan.
 
     >>> var_gradient(np.array([[3.0]]), np.array([[1.0, 2.0, 6.0]]), (1,), 1)
     array([[-6., -3.,  9.]])
@@ -1773,15 +1915,21 @@ check("operations-var", var_gradient)
 
 
 # %% exercise="operations-ties"
-def share_evenly(grad: np.ndarray, x: np.ndarray, extreme: np.ndarray, dims: tuple[int, ...]) -> np.ndarray:
+def share_evenly(
+    grad: np.ndarray,
+    x: np.ndarray,
+    extreme: np.ndarray,
+    dims: tuple[int, ...],
+) -> np.ndarray:
     """The gradient of x, from that of its largest (or smallest) elements along `dims`.
 
-    grad     the gradient of the extreme, with the axes `dims` kept, of size 1: (2, 1) for x of shape (2, 5)
+    grad     the gradient of the extreme, with the axes `dims` kept, of size 1: shape (2, 1) for
+             x of shape (2, 5) and dims (1,)
     x        an array
     extreme  the largest (or smallest) elements along dims, in the shape of grad
     dims     the axes that were reduced, counted from the front
-    returns  an array of x's shape and grad's dtype: grad, shared evenly among all elements that are equal to their
-             extreme, and 0 elsewhere
+    returns  an array of x's shape and grad's dtype: grad, shared evenly among all elements that are
+             equal to their extreme, and 0 elsewhere
 
     >>> x = np.array([[2.0, 2.0, 1.0]])
     >>> share_evenly(np.array([[8.0]]), x, np.array([[2.0]]), (1,))
@@ -1839,8 +1987,8 @@ def products_of_others(x: np.ndarray) -> np.ndarray:
     """For each element, the product of all others along the last axis.
 
     x        an array of floats of any shape, with one axis at least
-    returns  an array of the same shape and dtype: out[..., i] is the product of x[..., j] over all j other than i; 1
-             where there are no others
+    returns  an array of the same shape and dtype: out[..., i] is the product of x[..., j] over all
+             j other than i; 1 where there are no others
 
     Zeros are ordinary numbers here: no division.
 
@@ -2137,11 +2285,13 @@ class Norm(OverAxes, of=norm):
 # **Look.** Both conventions for ties, and the sum of the shares.
 
 # %%
-for name, largest_of in {"max()": lambda x: x.max(), "max(0)": lambda x: x.max(0).values, "amax": Tensor.amax}.items():
+ways = {"max()": lambda x: x.max(), "max(0)": lambda x: x.max(0).values, "amax": Tensor.amax}
+for name, largest_of in ways.items():
     x = tensor([2.0, 2.0, 1.0], requires_grad=True)
     largest_of(x).backward()
     print(f"{name:7} {x.grad.tolist()}, together {x.grad.sum().item()}")
-print("by hand", share_evenly(np.ones(1), np.array([2.0, 2.0, 1.0]), np.array([2.0]), (0,)).tolist())
+shares = share_evenly(np.ones(1), np.array([2.0, 2.0, 1.0]), np.array([2.0]), (0,))
+print("by hand", shares.tolist())
 
 # %% [markdown]
 # ## Matrix products
@@ -2210,8 +2360,9 @@ class Product(Operation, of=product):
 
         self.saved    a and b as arrays; None for one that the gradients wanted do not need
         self.shapes   the shapes of a and of b, one axis or more each
-        returns       two arrays, or None for a gradient that is not wanted (the *other* one was not saved). Where
-                      leading axes were broadcast, leave them in: the machine sums them away.
+        returns       two arrays, or None for a gradient that is not wanted: the *other* one was not
+                      saved. Where leading axes were broadcast, leave them in: the machine sums them
+                      away.
         """
         ### BEGIN SOLUTION
         (a, b), (left, right) = self.saved, self.shapes
@@ -2220,15 +2371,17 @@ class Product(Operation, of=product):
         if len(right) == 1:
             grad, b = grad[..., None], None if b is None else b[:, None]
         if len(left) == 1:
-            to_a, to_b = autodiff.matmul_gradients(grad[..., None, :], None if a is None else a[None, :], b)
+            a = None if a is None else a[None, :]
+            to_a, to_b = autodiff.matmul_gradients(grad[..., None, :], a, b)
             return None if to_a is None else to_a[..., 0, :], fitted(to_b, right)
         if len(right) <= 2 < len(left):  # one matrix met all rows: one large product
             count = plain.prod(left[:-1])
             a = None if a is None else a.reshape(count, left[-1])
             grad = grad.reshape(count, grad.shape[-1])
         if a is not None and b is not None and left[:-2] == right[:-2] and len(left) > 2:
-            # in the memory order of a and b: what the views behind them do on their way back then copies nothing
-            return np.matmul(grad, b.mT, out=np.empty_like(a)), np.matmul(a.mT, grad, out=np.empty_like(b))
+            # In the memory order of a and b: the views behind them then copy nothing on their way.
+            to_a, to_b = np.empty_like(a), np.empty_like(b)
+            return np.matmul(grad, b.mT, out=to_a), np.matmul(a.mT, grad, out=to_b)
         to_a, to_b = autodiff.matmul_gradients(grad, a, b)
         if len(right) <= 2 < len(left) and to_a is not None:
             to_a = to_a.reshape(left)
@@ -2332,8 +2485,8 @@ seed = randn(2, 3, 5)
 out = a @ b
 out.backward(seed)
 print("made by your Product:", isinstance(out.grad_fn, Product))
-by_hand = einsum("btm,km->btk", seed, b.detach()), einsum("btk,btm->km", a.detach(), seed)
-print("equal to its einsum: ", [grad.allclose(t.grad, atol=1e-5) for grad, t in zip(by_hand, (a, b), strict=True)])
+by_hand = {a: einsum("btm,km->btk", seed, b.detach()), b: einsum("btk,btm->km", a.detach(), seed)}
+print("equal to its einsum: ", [grad.allclose(t.grad, atol=1e-5) for t, grad in by_hand.items()])
 
 # %% [markdown]
 # ## Shapes
@@ -2433,7 +2586,8 @@ B, T, H, D = 2, 3, 4, 5
 x = randn(B, T, H * D, requires_grad=True)
 seed = randn(B, H, T, D)
 x.reshape(B, T, H, D).permute(0, 2, 1, 3).backward(seed)
-print("permuted back, then reshaped:", split_heads_gradient(seed.numpy()).tolist() == x.grad.tolist())
+by_hand = split_heads_gradient(seed.numpy())
+print("permuted back, then reshaped:", by_hand.tolist() == x.grad.tolist())
 storage_order = seed.reshape(B, T, H * D)
 print("reshaped only:               ", storage_order.allclose(x.grad))
 print(f"norms:                        {storage_order.norm():.4f} and {x.grad.norm():.4f}")
@@ -2636,10 +2790,10 @@ def index_gradient(grad: np.ndarray, shape: tuple[int, ...], key: tuple) -> np.n
 
     grad     an array in the shape of x[key]
     shape    the shape of x
-    key      what stood in the brackets: arrays of whole numbers, in which a place may be named many times, and masks;
-             slice(None) for axes that are taken whole
-    returns  an array of this shape and of grad's dtype: for each element the sum of the gradients of all its copies, 0
-             where it was not taken
+    key      what stood in the brackets: arrays of whole numbers, in which a place may be named many
+             times, and masks; slice(None) for axes that are taken whole
+    returns  an array of this shape and of grad's dtype: for each element the sum of the gradients
+             of all its copies, 0 where it was not taken
 
     >>> index_gradient(np.array([1.0, 10.0, 5.0]), (3,), (np.array([0, 0, 2]),))
     array([11.,  0.,  5.])
@@ -2937,7 +3091,7 @@ class Softmax(AlongAxis, of=softmax):
         """The gradient of t from that of the output: an array of the same shape and dtype.
 
         self.saved   the output, as an array in a list
-        self.dims    the axis, counted from the front, in a tuple of one (an empty one where t has no axes)
+        self.dims    the axis, counted from the front, in a tuple of one; empty where t has no axes
         """
         ### BEGIN SOLUTION
         (p,) = self.saved
@@ -2993,7 +3147,7 @@ class LogSoftmax(AlongAxis, of=log_softmax):
         """The gradient of t from that of the output: an array of the same shape and dtype.
 
         self.saved   the output, as an array in a list
-        self.dims    the axis, counted from the front, in a tuple of one (an empty one where t has no axes)
+        self.dims    the axis, counted from the front, in a tuple of one; empty where t has no axes
         """
         ### BEGIN SOLUTION
         (log_p,) = self.saved
@@ -3027,11 +3181,11 @@ check("operations-log-softmax", LogSoftmax)
 
 # %%
 sample = {
-    "elementwise": [Tensor.sigmoid, Tensor.tanh, Tensor.rsqrt, Tensor.log1p, Tensor.relu, gelu, silu, softplus],
-    "reductions": [Tensor.var, Tensor.std, Tensor.amax, Tensor.prod, Tensor.norm, lambda x: x.logsumexp((0, 2))],
+    "elementwise": [Tensor.sigmoid, Tensor.tanh, Tensor.rsqrt, Tensor.log1p, gelu, silu, softplus],
+    "reductions": [Tensor.var, Tensor.std, Tensor.amax, Tensor.prod, lambda x: x.logsumexp((0, 2))],
     "products": [lambda x: x @ x.mT, lambda x: x @ x[0, 0], lambda x: einsum("bij,bkj->ik", x, x)],
-    "shapes": [lambda x: x.flip(0).roll(1, 2), lambda x: x.repeat_interleave(2, 1), lambda x: cat([x, x * x], 1)],
-    "indexing": [lambda x: x[:, [0, 2, 0]], Tensor.tril, lambda x: pad(x, (1, -1)), lambda x: x.sort(1).values],
+    "shapes": [lambda x: x.flip(0).roll(1, 2), lambda x: cat([x.repeat_interleave(2, 1), x], 1)],
+    "indexing": [lambda x: x[:, [0, 2, 0]], Tensor.tril, lambda x: pad(x.sort(1).values, (1, -1))],
     "softmax": [lambda x: x.softmax(1), lambda x: x.log_softmax(-1)],
 }
 yours = [Sigmoid, Maximum, Product, Softmax, LogSoftmax]
@@ -3057,6 +3211,7 @@ for family, functions in sample.items():
 # | `x.var(unbiased=False)` | `x.var(correction=0)` | both |
 # | `clamp` with tensors | refused: use `maximum`, `minimum` | allowed |
 # | `norm` | p is 1, 2 or inf | any p |
+# | a `Function` that returns None for an input | zeros are sent on | nothing is sent on |
 # | `pad` | `mode="constant"` | also reflect, replicate, circular |
 # | sums of gradients by index | in float64, then cast | in the dtype of the gradient |
 #

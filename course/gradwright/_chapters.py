@@ -105,7 +105,7 @@ CHAPTERS: tuple[Chapter, ...] = (
         "Automatic differentiation",
         {
             "": ("Tensor", *MAKERS, *names("no_grad enable_grad is_grad_enabled")),
-            "autograd": names("grad gradcheck"),
+            "autograd": names("gradcheck"),
         },
     ),
     Chapter(
@@ -115,7 +115,8 @@ CHAPTERS: tuple[Chapter, ...] = (
         {
             "": (
                 *("Tensor", *MAKERS),
-                *names("full_like rand_like randn_like where cat stack einsum set_grad_enabled"),
+                *names("full_like rand_like randn_like where cat stack einsum"),
+                *names("no_grad enable_grad set_grad_enabled"),
             ),
             "nn.functional": names("relu gelu silu softplus sigmoid tanh softmax log_softmax one_hot pad"),
             "autograd": names("Function grad gradcheck"),

@@ -53,6 +53,11 @@ class autodiff_numerical:
             """The difference was divided by one step, but the two points lie two steps apart."""
             return 2 * numerical_gradient(f, x, step)
 
+        def multiplied_by_the_step(f, x, step=6e-6):
+            """The difference was multiplied by the step: Python reads `a / 2 * step` from left to right. Put what is
+            below the line in brackets."""
+            return step**2 * numerical_gradient(f, x, step)
+
         def not_divided(f, x, step=6e-6):
             """The difference of the two values was not divided by the distance between the two points."""
             return 2 * step * numerical_gradient(f, x, step)
@@ -378,14 +383,18 @@ def routes_of(arrays):
 
 def leaf_gradients(arrays, torch):
     """The gradients of the leaves, from the same graph built forwards in PyTorch."""
-    routes, start = routes_of(arrays), torch.zeros(arrays["grad"].shape, dtype=torch.float64)
-    values = [None if edges else start.clone().requires_grad_() for edges in routes]
+    routes, numbers = routes_of(arrays), set(arrays.get("numbers", np.array([])).tolist())
+    starts = [torch.zeros(() if i in numbers else arrays["grad"].shape).double() for i in range(len(routes))]
+    values = [None if edges else start.requires_grad_() for edges, start in zip(routes, starts, strict=True)]
     leaves = [value for value in values if value is not None]
     for node in reversed(range(len(routes))):
         if routes[node]:
-            values[node] = sum((w * values[target] for target, w in routes[node] if target is not None), start)
+            terms = [w * values[target] for target, w in routes[node] if target is not None]
+            terms = [term.sum() if node in numbers else term for term in terms]
+            values[node] = sum(terms, starts[node])
     values[0].backward(torch.from_numpy(arrays["grad"]))
-    return np.array([(start if leaf.grad is None else leaf.grad).numpy() for leaf in leaves])
+    found = [(torch.zeros_like(leaf) if leaf.grad is None else leaf.grad).numpy() for leaf in leaves]
+    return np.concatenate([g.ravel() for g in found]) if numbers else np.array(found)
 
 
 def arrivals_by_hand(arrays):
@@ -641,6 +650,18 @@ class autodiff_walk:
             for node in reversed(order):
                 for target, g in visit(node, arrived[node]):
                     arrived[target] = arrived[target] + g if target in arrived else g
+
+        def zeros_like_the_root(root, grad, visit):
+            """The sums began with zeros in the shape of the root's gradient, and a node whose gradient is smaller gets
+            too large a one. Begin with the first gradient that arrives at a node."""
+            waiting, arrived, ready = count_arrivals(root), {root: grad}, [root]
+            while ready:
+                node = ready.pop()
+                for target, g in visit(node, arrived.pop(node)):
+                    arrived[target] = arrived.get(target, np.zeros_like(grad)) + g
+                    waiting[target] -= 1
+                    if not waiting[target]:
+                        ready.append(target)
 
         def one_arrival_short(root, grad, visit):
             """A node was visited one arrival too early, and again at the last one: compare with 0 after you have
@@ -1074,7 +1095,7 @@ class autodiff_projection:
     def oracle(arrays, torch):
         if arrays["x"].dtype.kind != "f":
             return {"refused with TypeError": True}
-        x, matrix, u, v = (torch.from_numpy(arrays[name]) for name in ("x", "matrix", "u", "v"))
+        x, matrix, u, v = (torch.from_numpy(arrays[name]).double() for name in ("x", "matrix", "u", "v"))
         step = float(arrays["step"])
 
         def f(x):
@@ -1123,6 +1144,21 @@ class autodiff_projection:
         def whole_numbers_accepted(f, vjp, x, u, v, step=6e-6):
             """Whole numbers were accepted. Nothing lies between them that a small step could reach: raise TypeError."""
             return project(f, vjp, x.astype(np.float64), u, v, step)
+
+        def matrix_products(f, vjp, x, u, v, step=6e-6):
+            """The products were taken with dot, which is a matrix product where there are two axes. Multiply element by
+            element, and add everything up."""
+            if x.dtype.kind != "f":
+                raise TypeError("floats")
+            difference = (f(x + step * v) - f(x - step * v)) / (2 * step)
+            return np.dot(u, difference.T), np.dot(vjp(x, u), v.T)
+
+        def float32_refused(f, vjp, x, u, v, step=6e-6):
+            """float32 was refused. It is coarse, but it can move: ask what kind of numbers x holds, and not how wide
+            they are."""
+            if x.dtype != np.float64:
+                raise TypeError("float64")
+            return project(f, vjp, x, u, v, step)
 
         def exchanged(f, vjp, x, u, v, step=6e-6):
             """The two numbers are right and in the wrong order: the numerical one comes first."""

@@ -162,6 +162,15 @@ class operations_maximum:
                     np.where(a == b, half, np.where(b > a, grad, 0)),
                 )
 
+        class rest_for_the_second(Maximum):
+            """b got what a had left over. Where one of them is nan both get all of grad: ask for each input by itself
+            whether it is smaller."""
+
+            def backward(self, grad):
+                a, b = self.saved
+                to_a = np.where(a == b, grad / 2, np.where(a > b, grad, 0))
+                return to_a, grad - to_a
+
         class half_everywhere(Maximum):
             """Both got half of the gradient everywhere. Half is for equal ones alone; else the larger gets all."""
 
@@ -804,6 +813,14 @@ class operations_softmax:
                 (p,) = self.saved
                 return (grad - (grad * p).sum(-1, keepdims=True)) * p if p.ndim else grad * 0
 
+        class list_not_unpacked(Softmax):
+            """`self.saved` is a list, even where a single array was saved, and NumPy makes one more axis of it: take
+            the array out of the list."""
+
+            def backward(self, grad):
+                p = self.saved
+                return p * (grad - (p * grad).sum(self.dims, keepdims=True))
+
         class saved_array_changed(Softmax):
             """The saved output was overwritten, so it is wrong when it is needed again. Leave saved arrays and grad as
             they are."""
@@ -859,6 +876,21 @@ class operations_log_softmax:
             def backward(self, grad):
                 (log_p,) = self.saved
                 return grad - log_p * sum_along(grad, self.dims)
+
+        class for_one_target(LogSoftmax):
+            """That is the gradient for a loss that reads one output of each row, p minus one-hot. Any gradient may
+            arrive: the sum of its row stands where you have 1."""
+
+            def backward(self, grad):
+                (log_p,) = self.saved
+                return np.exp(log_p) - (grad != 0)
+
+        class list_not_unpacked(LogSoftmax):
+            """`self.saved` is a list, even where a single array was saved, and NumPy makes one more axis of it: take
+            the array out of the list."""
+
+            def backward(self, grad):
+                return grad - np.exp(self.saved) * grad.sum(self.dims, keepdims=True)
 
         class of_softmax(LogSoftmax):
             """This is the gradient of softmax. The logarithm takes the factor p away from the front, and the weights

@@ -75,5 +75,19 @@ def test_the_machine_of_chapter_02_is_one_that_can_be_read():
     assert measure(chapter_of(find_chapter("autodiff").source)).module_lines < 400
 
 
+@pytest.mark.parametrize("name", ["start", "autodiff", "operations"])
+def test_no_docstring_of_an_exercise_is_cut_off(name):
+    """A cell of JupyterLab shows little more in a window of 1280 pixels; what is behind has to be scrolled to."""
+    chapter = chapter_of(find_chapter(name).source)
+    for cell in release_notebook(chapter).cells:
+        if cell.metadata.get("gradwright", {}).get("role") == "exercise":
+            lines, documented = cell.source.splitlines(), 0
+            for node in ast.walk(ast.parse(cell.source)):
+                if isinstance(node, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node):
+                    text, documented = node.body[0], documented + 1
+                    assert max(map(len, lines[text.lineno - 1 : text.end_lineno])) <= 100
+            assert documented
+
+
 def test_every_notebook_of_the_course_has_a_source():
     assert {committed(source) for source in CHAPTERS} == set(COURSE.glob("[0-9][0-9]_*/*.ipynb"))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gradwright.chapters import autodiff
-from gradwright.chapters.autodiff import GradcheckError, Operation, grad, gradcheck, no_grad, plain, tensor
+from gradwright.chapters.autodiff import GradcheckError, Operation, enable_grad, gradcheck, no_grad, plain, tensor
 
 
 def leaf(*values):
@@ -61,11 +61,59 @@ def test_the_short_tensor_is_the_base_of_the_long_one():
         plain.tensor([1.0]) * x
 
 
-def test_grad_notes_what_it_was_asked_for():
-    x, w = leaf(1, 2), leaf(3, 4)
-    y = x * w
-    to_y, to_x = grad((y * y).sum(), [y, x])
-    assert (to_y.tolist(), to_x.tolist(), x.grad) == ([6, 16], [18, 64], None)
+@pytest.mark.parametrize("begin", [2.0, [1.0, 1.0], np.ones(2)])
+def test_backward_begins_with_a_tensor(begin):
+    with pytest.raises(TypeError, match=f"begins with a tensor, and got a {type(begin).__name__}"):
+        (leaf(1, 2) * 2).backward(begin)
+
+
+@pytest.mark.parametrize("answer", [2.0, True, np.ones(2), tensor([1.0]), "no"])
+def test_a_hook_returns_a_tensor_like_its_own(answer):
+    x = leaf(1, 2)
+    x.register_hook(lambda grad: answer)
+    with pytest.raises(RuntimeError, match=rf"a hook returned a {type(answer).__name__} of shape .* shape \(2,\)"):
+        x.sum().backward()
+    assert x.grad is None
+
+
+def test_requires_grad_may_be_set_on_any_leaf_of_floats():
+    for x in (tensor([1.0, 2.0]), (leaf(1, 2) * 1).detach()):
+        x.requires_grad = True
+        (x * x).sum().backward()
+        assert x.grad.tolist() == [2, 4]
+
+
+def test_switches_decorate_with_brackets_and_without():
+    x = leaf(1)
+
+    def recorded():
+        return (x * 2).requires_grad
+
+    assert [no_grad(recorded)(), no_grad()(recorded)(), no_grad(recorded).__name__] == [False, False, "recorded"]
+    with no_grad():
+        assert enable_grad(recorded)()
+        assert enable_grad()(recorded)()
+
+
+def test_a_switch_around_a_generator_is_refused():
+    def generator():
+        yield 1
+
+    for switch in (no_grad, no_grad(), enable_grad, enable_grad()):
+        with pytest.raises(TypeError, match="generator is a generator, which goes on later"):
+            switch(generator)
+
+
+def test_several_gradients_come_in_a_tuple():
+    def both(a, b):
+        return a.new(a.array + b.array)
+
+    class Both(Operation, of=both):
+        def backward(self, grad):
+            return [grad, grad]
+
+    with pytest.raises(RuntimeError, match="gave 1 gradients for 2 inputs: return a tuple"):
+        leaf(1).apply(both, leaf(1), leaf(2)).backward()
 
 
 class Doubled(Operation):
@@ -85,6 +133,16 @@ def test_gradcheck_catches_a_planted_error():
     assert gradcheck(lambda t: t * t, x)
     with pytest.raises(TypeError, match="float64 and input 0 holds float32"):
         gradcheck(lambda t: t * t, tensor([1.0], requires_grad=True))
+    for answer in ((x, x), 2.0, None):
+        with pytest.raises(TypeError, match=f"returns a tensor: it returned a {type(answer).__name__}"):
+            gradcheck(lambda t, answer=answer: answer, x)
+
+
+def test_gradcheck_leaves_every_input_alone():
+    a, b, c = leaf(1, 2), leaf(3, 4), tensor(np.array([5.0, 6.0]))
+    assert gradcheck(lambda a, b, c, n: a * b * c * n, [a, b, c, 2])
+    assert gradcheck(lambda a, b: a * 2 + b * 0, [a, b])
+    assert (a.grad, b.grad, c.requires_grad) == (None, None, False)
 
 
 def test_a_retained_gradient_does_not_keep_the_tensor():

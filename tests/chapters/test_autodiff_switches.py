@@ -7,8 +7,9 @@ import threading
 import numpy as np
 import pytest
 
-from gradwright.chapters.autodiff import enable_grad, is_grad_enabled, no_grad
-from gradwright.chapters.operations import set_grad_enabled, tensor
+from gradwright.chapters import autodiff
+from gradwright.chapters.autodiff import is_grad_enabled
+from gradwright.chapters.operations import enable_grad, no_grad, set_grad_enabled, tensor
 
 
 def leaf(*values):
@@ -37,6 +38,50 @@ def test_no_grad_decorates():
     assert is_grad_enabled()
 
 
+@pytest.mark.parametrize(
+    ("switch", "inside"), [(no_grad, False), (no_grad(), False), (enable_grad, True), (set_grad_enabled(True), True)]
+)
+def test_a_generator_is_switched_step_by_step(switch, inside):
+    log = []
+
+    @switch
+    def count(n):
+        try:
+            for i in range(n):
+                log.append(is_grad_enabled())
+                answer = yield i
+                if answer:
+                    yield answer
+        except KeyError:
+            log.append(is_grad_enabled())
+            yield "caught"
+        finally:
+            log.append(is_grad_enabled())
+        return "end"
+
+    def all_of(n):
+        return (yield from count(n))
+
+    for outside in (True, False):
+        with set_grad_enabled(outside):
+            assert list(count(2)) == [0, 1]
+            steps = count(5)
+            assert [next(steps), is_grad_enabled()] == [0, outside]
+            assert [steps.send("hello"), steps.throw(KeyError), is_grad_enabled()] == ["hello", "caught", outside]
+            with pytest.raises(StopIteration, match="end"):
+                next(steps)
+            stopped = count(5)
+            next(stopped)
+            stopped.close()
+            with pytest.raises(ZeroDivisionError):
+                broken = all_of(5)
+                next(broken)
+                broken.throw(ZeroDivisionError)
+            assert is_grad_enabled() == outside
+    assert log == [inside] * len(log)
+    assert count.__name__ == "count"
+
+
 def test_set_grad_enabled_acts_at_once_or_for_a_block():
     set_grad_enabled(False)
     assert not is_grad_enabled()
@@ -63,6 +108,33 @@ def test_each_thread_has_its_own_switch():
         thread.start()
         thread.join()
     assert seen == [True]
+
+
+@pytest.mark.parametrize("switch", [autodiff.no_grad, no_grad, set_grad_enabled])
+def test_a_decorated_function_leaves_each_thread_as_it_was(switch):
+    """Two threads are inside at once; they came in different modes, and leave in the order in which they came."""
+    inside, first_left, modes = threading.Barrier(2), threading.Event(), {}
+
+    def meet(first):
+        inside.wait(10)
+        if not first:
+            first_left.wait(10)
+        assert not is_grad_enabled()
+
+    decorated = (switch(False) if switch is set_grad_enabled else switch())(meet)
+
+    def work(first):
+        with set_grad_enabled(first):
+            decorated(first)
+            modes[first] = is_grad_enabled()
+            first_left.set()
+
+    threads = [threading.Thread(target=work, args=(first,)) for first in (True, False)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert modes == {True: True, False: False}
 
 
 def test_threads_add_to_one_leaf_without_loss():

@@ -269,12 +269,6 @@ def test_small_steps_agree(name):
 # What is not offered, or does not fit
 
 
-def hooked(hook):
-    x = leaf(1)
-    x.register_hook(hook)
-    x.sum().backward()
-
-
 REFUSED = {
     "norm with p=3 is not offered": lambda: ones(2).norm(3),
     "unexpected keyword argument 'unbiased'": lambda: ones(2).var(unbiased=False),
@@ -308,7 +302,6 @@ REFUSED = {
     "beside a tensor": lambda: ones(2).maximum([1, 2]),
     "backward begins with a tensor, and got a float": lambda: leaf(1).sum().backward(1.0),
     "backward begins with a tensor, and got a ndarray": lambda: leaf(1).sum().backward(np.ones(1)),
-    "a hook returns a tensor or None, and this one returned a float": lambda: hooked(lambda grad: 3.0),
     "cat is for tensors and got a NoneType": lambda: cat([ones(2), None]),
     "stack is for tensors and got a int": lambda: stack([1, 2]),
     "repeat_interleave by 1.5": lambda: ones(2).repeat_interleave(1.5),

@@ -16,6 +16,7 @@ from autograder.errors import BadInput
 from gradwright.widgets import graph_viewer
 from gradwright.widgets.formulas import LEAVES, formula
 from gradwright.widgets.graphs import MOST_NODES, brief, graph_of_notebook, read_graph
+from gradwright.widgets.pictures import Drawing, Line, Words
 
 
 @pytest.fixture
@@ -313,3 +314,27 @@ def test_no_text_makes_it_fail() -> None:
 )
 def test_a_gradient_is_written_briefly(array: np.ndarray, words: str) -> None:
     assert brief(array) == words
+
+
+def crossed(drawing: Drawing) -> list[str]:
+    """The words on edges that the line of an arrow runs through; a line in front of a number looks like a minus."""
+    found = []
+    for words in [shape for shape in drawing.shapes if isinstance(shape, Words) and shape.halo]:
+        left = words.x - (0.62 * words.size * len(words.words) if words.anchor == "end" else 0)
+        right = left + 0.62 * words.size * len(words.words)
+        for line in [shape for shape in drawing.shapes if isinstance(shape, Line) and shape.head]:
+            ((x0, y0), *_, (x1, y1)) = line.points
+            for t in np.linspace(0, 1, 200):  # along the curve, whose control points lie half-way down
+                x = x0 + (x1 - x0) * (3 * t**2 - 2 * t**3)
+                y = y0 + (y1 - y0) * (1.5 * t * (1 - t) + t**3)
+                if left < x < right and words.y - 0.7 * words.size < y < words.y and len(line.points) == 2:
+                    found.append(words.words)
+    return found
+
+
+@pytest.mark.parametrize("preset", list(graph_viewer.presets))
+def test_no_arrow_runs_through_a_number(preset: str) -> None:
+    viewer = graph_viewer()
+    expression = viewer.presets[preset]["expression"]
+    for step in range(12):
+        assert crossed(viewer.picture(expression=expression, step=step)) == []

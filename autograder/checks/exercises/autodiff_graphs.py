@@ -2,7 +2,8 @@
 
 A graph is a stack of copies of one small piece. Node 0 is the top of a piece and its last node the bottom, which is the
 top of the next copy. An edge (i, j) with weight w says that node i sends w times its gradient to node j, or nowhere if
-j is -1. So 20,000 copies of one edge are a deep chain, and two edges from 0 to 1 make a diamond.
+j is -1. So 20,000 copies of one edge are a deep chain, and two edges from 0 to 1 make a diamond. Gradients have one
+axis; a node that is listed under `numbers`, as a scalar that was broadcast, takes sums, without axes.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ class Node:
 
     def __init__(self, graph: Graph):
         self.graph = graph
+        self.is_number = False
         self.routes: list[tuple[Node | None, float]] = []
 
     @property
@@ -39,9 +41,12 @@ class Graph:
             for (i, j), weight in zip(edges.tolist(), weights.tolist(), strict=True):
                 target = None if j < 0 else self.nodes[copy * size + j]
                 self.nodes[copy * size + i].routes.append((target, weight))
+        for number in arrays.get("numbers", ()):
+            self.nodes[number].is_number = True
         self.allowed = max(MOST_VISITS[0], MOST_VISITS[1] * len(self.nodes))
         self.visits = dict.fromkeys(self.nodes, 0)
-        self.received = {node: 0 * arrays["grad"] for node in self.nodes if not node.routes}
+        nothing = {False: 0 * arrays["grad"], True: np.zeros(())}
+        self.received = {node: nothing[node.is_number] for node in self.nodes if not node.routes}
 
     def spend(self) -> None:
         self.allowed -= 1
@@ -55,12 +60,19 @@ class Graph:
         if not node.routes:
             self.received[node] = self.received[node] + grad
             return []
-        return [(target, grad if w == 1 else w * grad) for target, w in node.routes if target is not None]
+        return [(target, self.sent(node, grad, target, w)) for target, w in node.routes if target is not None]
+
+    def sent(self, node: Node, grad: np.ndarray, target: Node, weight: float) -> np.ndarray:
+        grad = grad if weight == 1 else weight * grad
+        if node.is_number == target.is_number:
+            return grad
+        return np.array(grad.sum()) if target.is_number else grad * np.ones(2)
 
     def seen(self) -> dict[str, np.ndarray]:
         """What a walk has left: the gradients of the leaves, and how often the first nodes were visited."""
+        received, mixed = list(self.received.values()), any(node.is_number for node in self.received)
         return {
-            "gradients of the leaves": np.array(list(self.received.values())),
+            "gradients of the leaves": np.concatenate([g.ravel() for g in received]) if mixed else np.array(received),
             "visits": np.array(list(self.visits.values())[:SHOWN]),
         }
 
@@ -91,14 +103,16 @@ DIAMOND = ((0, 1), (0, 1))
 SQUARE = ((0, 1), (0, 2), (1, 3), (2, 3))
 SHORT_AND_LONG = ((0, 3), (0, 1), (1, 2), (2, 3))
 LONG_AND_SHORT = ((0, 1), (0, 3), (1, 2), (2, 3))
+SCALAR = ((0, 1), (0, 2), (1, 2), (2, 3), (0, 3), (2, 4), (1, 4))
 CONSTANT = ((0, -1), (0, 1), (1, 2), (1, -1))
 MIXED = ((0, 3), (0, 1), (0, 2), (0, 4), (0, 3), (0, 1), (1, 3), (1, 4), (2, 3), (2, 3))
 """f = x(xa) + (xx)a + x(xa) at x = a = 1: node 0 is f, 1 is xa, 2 is xx, and the leaves are x and a."""
 
 
-def inputs_graph(rng, edges, copies=1, weights="random"):
+def inputs_graph(rng, edges, copies=1, weights="random", numbers=()):
     number = len(edges)
     return {
+        **({"numbers": np.array(numbers, dtype=np.int64)} if numbers else {}),
         "edges": np.array(edges, dtype=np.int64),
         "weights": rng.uniform(0.5, 1.5, number) if weights == "random" else np.full(number, float(weights)),
         "copies": np.array(copies),

@@ -379,14 +379,14 @@ def probe_projection(target, arrays, framework):
     return {"numerical": numerical, "with vjp": analytic}
 
 
-def inputs_projection(rng, n, m, step=0.0, claim=1.0, dtype="float64"):
+def inputs_projection(rng, n, m, step=0.0, claim=1.0, dtype="float64", rows=()):
     """Step 0 stands for one that is left out. `claim` is the factor by which vjp is wrong."""
-    x = rng.uniform(-1, 1, n) if dtype == "float64" else rng.integers(-3, 4, n)
+    x = rng.integers(-3, 4, n) if dtype == "int64" else rng.uniform(-1, 1, (*rows, n))
     return {
         "x": x.astype(dtype),
         "matrix": rng.uniform(-1, 1, (n, m)),
-        "u": rng.uniform(0.5, 1.5, m) * rng.choice([-1, 1], m),
-        "v": rng.uniform(0.5, 1.5, n) * rng.choice([-1, 1], n),
+        "u": rng.uniform(0.5, 1.5, (*rows, m)) * rng.choice([-1, 1], (*rows, m)),
+        "v": rng.uniform(0.5, 1.5, (*rows, n)) * rng.choice([-1, 1], (*rows, n)),
         "step": np.array(step, dtype=np.float64),
         "claim": np.array(claim, dtype=np.float64),
     }

@@ -226,12 +226,14 @@ class Sheet:
             if edge in moment.sent:
                 # Away from the other tips on the same node, or else from where the edge comes.
                 side = coming[edge] or points[-1][0] - points[-2][0]
-                self.label(points[-1], moment.sent[edge], "end" if side < 0 else "start", edge in now)
+                self.label(points[-2:], moment.sent[edge], -1 if side < 0 else 1, edge in now)
 
-    def label(self, tip: tuple[float, float], words: str, anchor: str, now: bool) -> None:
-        """What went along an edge, beside its tip."""
-        x = tip[0] + (8 if anchor == "start" else -8)
-        self.drawing.words(x, tip[1] - 7, words, "strong", 12, anchor, bold=now, halo=True)
+    def label(self, ends: Sequence[tuple[float, float]], words: str, side: int, now: bool) -> None:
+        """What went along an edge, beside its tip; if the edge comes from this side too, beyond its last bend."""
+        (start, _), (tip, y) = ends
+        bend = 0.26 * max(0.0, side * (start - tip))
+        x = tip + side * (8 + bend)
+        self.drawing.words(x, y - 7, words, "strong", 12, "end" if side < 0 else "start", bold=now, halo=True)
 
     def ports(self, ends: Sequence[tuple[int, float]]) -> list[float]:
         """How far from the middle of its node each edge is tied: in the order of where the edges come from or go."""
