@@ -17,6 +17,8 @@ SECTION_WORDS = 2500
 WORDS_PER_CODE_LINE = (8, 16)
 CELL_LINES = (6, 25, 45)
 """Median, ninth decile, maximum."""
+CELL_COLUMNS = 100
+"""JupyterLab shows hardly more beside its file browser, in a window of 1280 pixels."""
 FUNCTION_LINES = 60
 CELLS_IN_A_ROW = 3
 SILENT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
@@ -36,11 +38,13 @@ class Size:
 def measure(chapter: Chapter) -> Size:
     """Count a chapter as its reader meets it: figures are pictures there, and not code.
 
-    Raises SourceError for an open cell of more than 45 lines of code or a function of more than 60.
+    Raises SourceError for an open cell of more than 45 lines of code or with a line of more than 100 columns, and for a
+    function of more than 60 lines.
     """
     code = [cell for cell in chapter.cells if cell.role not in ("prose", "figure")]
     for cell in code:
         refuse_too_long(chapter, cell)
+        refuse_too_wide(chapter, cell)
     words = sum(len(cell.text.split()) for cell in chapter.cells if cell.role == "prose")
     lines = [code_lines(cell.text) for cell in code]
     remarks = (
@@ -61,6 +65,17 @@ def refuse_too_long(chapter: Chapter, cell: SourceCell) -> None:
         if isinstance(node, ast.FunctionDef) and (lines := code_lines(ast.unparse(node))) > FUNCTION_LINES:
             line = cell.line + node.lineno - 1
             fail(chapter, line, f"the function {node.name} has {lines} lines: split it, {FUNCTION_LINES} is the most")
+
+
+def refuse_too_wide(chapter: Chapter, cell: SourceCell) -> None:
+    """Each line of an open cell is read where it stands, an answer's by the instructor. A folded cell may be wider."""
+    if cell.role == "given":
+        return
+    which = f"the {cell.role} cell {cell.name!r}" if cell.name else "a cell without a mark"
+    for number, line in enumerate(cell.text.splitlines(), cell.line):
+        if len(line) > CELL_COLUMNS:
+            message = f"a line of {which} has {len(line)} columns: break it, JupyterLab shows {CELL_COLUMNS}"
+            fail(chapter, number, message)
 
 
 def code_lines(text: str) -> int:

@@ -72,6 +72,27 @@ def test_a_cell_above_the_maximum_is_refused(sized):
     assert sized(("given", lines(46))).code_lines == 46, "a folded cell may be longer"
 
 
+@pytest.mark.parametrize("role", ["exercise", "check", "widget", "demo"])
+def test_a_line_that_would_be_cut_off_is_refused(sized, role):
+    assert sized((role, "x = 1\n" + "# " + "w" * 98)).code_lines == 1, "100 columns are shown"
+    with pytest.raises(SourceError) as caught:
+        sized(("prose", "words"), (role, "x = 1\n\n# " + "w" * 99))
+    assert caught.value.line == 103
+    wanted = f"a line of the {role} cell 'slug' has 101 columns: break it, JupyterLab shows 100"
+    assert caught.value.message == wanted
+
+
+def test_a_wide_line_of_a_cell_without_a_mark_is_refused(tmp_path):
+    cells = (SourceCell("demo", "", "x = 1  # " + "w" * 92, 7),)
+    with pytest.raises(SourceError, match="a line of a cell without a mark has 101 columns: break it") as caught:
+        measure(Chapter(tmp_path / "01_tiny.py", 1, "tiny", cells, ()))
+    assert caught.value.line == 7
+
+
+def test_lines_that_nobody_reads_unfolded_may_be_wide(sized):
+    assert sized(("given", "x = 1  # " + "w" * 111), ("figure", "x = 1  # " + "w" * 111)).code_lines == 1
+
+
 def test_a_function_above_the_maximum_is_refused(sized):
     text = "x = 1\ndef f():\n" + "".join(f"    y = {n}\n" for n in range(60))
     with pytest.raises(SourceError, match="the function f has 61 lines: split it, 60 is the most") as caught:
