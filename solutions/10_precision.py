@@ -472,6 +472,10 @@ class autocast(ContextDecorator, Mode):
     def __exit__(self, *exception: object) -> None:
         autodiff.state.now = autodiff.state.enabled, self.before.pop()
 
+    def _recreate_cm(self) -> Self:
+        """What ContextDecorator enters for each call: an object of its own, since threads find different things."""
+        return type(self)(dtype=self.dtype, enabled=self.enabled)
+
     def forward(self, function: Callable, inputs: tuple, options: dict) -> Any:
         policy = "lower" if function in LOWER else "float32" if function in IN_FLOAT32 else ""
         if not (self.enabled and policy):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import threading
 
 import numpy as np
 import pytest
@@ -214,3 +215,28 @@ def test_a_changed_input_is_noticed_in_backward():
 def test_what_autocast_does_not_offer(given, sentence):
     with pytest.raises(ValueError, match=sentence):
         autocast(**given)
+
+
+def test_a_decorated_function_leaves_each_thread_as_it_was():
+    """Two threads are inside at once; the one that came from a block of its own leaves first."""
+    inside, first_left, dtypes = threading.Barrier(2), threading.Event(), {}
+    x = gradwright.ones(2, 2)
+
+    @autocast(enabled=False)
+    def exact(first):
+        inside.wait(10)
+        if not first:
+            first_left.wait(10)
+        return (x @ x).dtype
+
+    def work(first):
+        with autocast(dtype=F16, enabled=first):
+            dtypes[first] = exact(first), (x @ x).dtype
+            first_left.set()
+
+    threads = [threading.Thread(target=work, args=(first,)) for first in (True, False)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert dtypes == {True: (F32, F16), False: (F32, F32)}
