@@ -42,7 +42,7 @@ class Submission:
     @property
     def renamed(self) -> str:
         """The file's name where it is not the expected one."""
-        return "" if self.path is None or self.path.name == self.chapter.notebook else self.path.name
+        return "" if self.path is None or self.path.name == self.chapter.notebook else legible(self.path.name)
 
 
 @dataclass
@@ -53,6 +53,12 @@ class Intake:
     submissions: list[Submission] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     """A sentence for each thing that lies where a submission belongs and is none."""
+
+
+def legible(text: str) -> str:
+    """The text with a code for each sign that no terminal shows, or that would move its cursor: a file may be named so,
+    and half a character cannot be printed at all."""
+    return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text)
 
 
 def collect(room: Classroom, chapters: Sequence[Chapter]) -> Intake:
@@ -83,7 +89,7 @@ def collect(room: Classroom, chapters: Sequence[Chapter]) -> Intake:
 
 def collect_student(room: Classroom, folder: Path, chapters: dict[str, Chapter], found: Intake) -> None:
     for entry in visible(folder):
-        where = entry.relative_to(room.root).as_posix()
+        where = legible(entry.relative_to(room.root).as_posix())
         if entry.name in chapters and entry.is_dir():
             found.submissions.append(choose(room, folder.name, chapters[entry.name], entry))
         elif entry.name in chapters:
@@ -234,7 +240,7 @@ def stamp_in(folder: Path) -> str:
     text = short_text(folder / STAMP)
     try:
         parse_utc(text or None)
-    except (ValueError, OverflowError):
+    except Exception:  # dateutil raises ValueError for most of what is no time, and for some whatever comes
         return ""
     return text
 
