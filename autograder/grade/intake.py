@@ -124,13 +124,16 @@ def visible(folder: Path) -> list[Path]:
 
 def choose(room: Classroom, student: str, chapter: Chapter, folder: Path) -> Submission:
     """The notebook of a submission: the expected name, else the only one, else the only one named like a copy of it."""
+    where = folder.relative_to(room.root).as_posix()
+    if folder.is_symlink():  # what lies there is nobody's business, not even by name
+        trouble = f"{where} is a link to another place: put the folder itself there."
+        return Submission(student, chapter, None, trouble)
     there = [entry for entry in visible(folder) if entry.suffix.lower() == ".ipynb"]
     exact = [path for path in there if path.name == chapter.notebook]
     named = [path for path in there if COPY_MARK.sub("", path.stem).lower() == chapter.name]
-    where = folder.relative_to(room.root).as_posix()
     for candidates in (exact, there, named):
         if len(candidates) == 1:
-            return checked(student, chapter, candidates[0], folder, where)
+            return checked(student, chapter, candidates[0], where)
     if there:
         names = ", ".join(path.name for path in there)
         trouble = f"{where} holds {names} and none is {chapter.notebook}: rename the one that counts."
@@ -139,12 +142,10 @@ def choose(room: Classroom, student: str, chapter: Chapter, folder: Path) -> Sub
     return Submission(student, chapter, None, trouble)
 
 
-def checked(student: str, chapter: Chapter, path: Path, folder: Path, where: str) -> Submission:
+def checked(student: str, chapter: Chapter, path: Path, where: str) -> Submission:
     """A submission whose file is a file, is the student's own and is not huge."""
     trouble = ""
-    if folder.is_symlink():
-        trouble = f"{where} is a link to another place: put the folder itself there."
-    elif path.is_symlink():
+    if path.is_symlink():
         trouble = f"{where}/{path.name} is a link to another place: put the file itself there."
     elif not path.is_file():
         trouble = f"{where}/{path.name} is no file: put the notebook itself there."

@@ -10,7 +10,6 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from autograder.course import chapter
 from autograder.grade import feedback
 from autograder.grade.classroom import Classroom
 from autograder.grade.intake import STAMP, collect, legible, stamp_in
@@ -72,8 +71,20 @@ def test_a_name_of_half_characters_and_lines_can_be_printed(tmp_path: Path) -> N
     folder.mkdir(parents=True)
     (folder.with_name(os.fsdecode(b"\xfe"))).mkdir()
     (folder / os.fsdecode(b"\xff\n\x1b[2J.ipynb")).write_text("{}")
-    found = collect(Classroom(tmp_path), [chapter("00")])
+    found = collect(Classroom(tmp_path), [START])
     said = [*found.remarks, found.submissions[0].renamed]
     assert len(said) == 2
     assert all(text.isprintable() for text in said)
     assert legible("a\u00e9 b") == "a\u00e9 b"
+
+
+def test_a_link_in_place_of_a_folder_tells_no_names(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    for name in ("exam", "salaries"):
+        (elsewhere / f"{name}.ipynb").touch()
+    (tmp_path / "submitted" / "one").mkdir(parents=True)
+    (tmp_path / "submitted" / "one" / START.folder).symlink_to(elsewhere)
+    (found,) = collect(Classroom(tmp_path), [START]).submissions
+    assert "is a link" in found.trouble
+    assert "exam" not in found.trouble
