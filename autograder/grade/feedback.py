@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from html import escape
 from pathlib import Path
 from typing import Any
 
+import nbformat
 from jinja2 import pass_context
 from nbconvert.exporters import HTMLExporter
 from nbconvert.filters import Highlight2HTML
@@ -17,10 +21,20 @@ from nbconvert.filters.markdown_mistune import InvalidNotebook, IPythonRenderer,
 from nbgrader.converters import GenerateFeedback
 from traitlets.config import Config
 
-from autograder.grade.classroom import Classroom
+from autograder.grade.classroom import Classroom, is_check
 from autograder.grade.intake import notes_in
-from autograder.grade.outputs import safe_html
+from autograder.grade.outputs import MATHJAX_COMMANDS, safe_html
 from autograder.writing import write
+
+LONGEST_CELL = 20_000
+"""Characters of a cell that is coloured or read as Markdown: both can take time that grows as the square of its length.
+The longest of the course has 8,000."""
+SECONDS = 60.0
+"""Of CPU time for one page; the slowest of the course takes less than one."""
+
+
+class TooSlow(BaseException):
+    """Raised where a page takes too long. No library takes it for an error of its own."""
 
 
 @dataclass(frozen=True)
@@ -55,11 +69,37 @@ def write_page(page: Page) -> str:
 
 
 def graded_page(room: Classroom, page: Page) -> str:
-    """The page of a graded notebook, with the scores and comments that the gradebook has now."""
-    notebook = room.autograded / page.place / f"{page.name}.ipynb"
+    """The page of a graded notebook, with the scores and comments that the gradebook has now; its checks alone, where
+    what the learner wrote takes too long to show."""
+    place = room.autograded / page.place / f"{page.name}.ipynb"
     names = {"student": page.student, "assignment": page.chapter, "notebook": page.name, "db_url": room.database}
-    html, _ = exporter().from_filename(str(notebook), {"nbgrader": names})
-    return html
+    try:
+        with time_limit(SECONDS):
+            return exporter().from_filename(str(place), {"nbgrader": names})[0]
+    except TooSlow:
+        exporter.cache_clear()
+    notebook = nbformat.read(place, nbformat.NO_CONVERT)
+    notebook.cells = [cell for cell in notebook.cells if is_check(cell)]
+    return exporter().from_notebook_node(notebook, {"nbgrader": names})[0]
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise TooSlow inside after so many seconds of CPU time, where the system has an alarm."""
+    if not hasattr(signal, "setitimer"):
+        yield
+        return
+
+    def ring(number: int, frame: Any) -> None:
+        raise TooSlow
+
+    before = signal.signal(signal.SIGPROF, ring)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 @cache
@@ -97,6 +137,8 @@ def highlighted(source: str, language: str | None = None, metadata: Any = None) 
 
 @lru_cache(maxsize=256)
 def coloured(source: str, language: str) -> str:
+    if len(source) > LONGEST_CELL:
+        return f'<div class="highlight"><pre>{escape(source)}</pre></div>'
     return Highlight2HTML(pygments_lexer="python")(source, language)
 
 
@@ -120,18 +162,23 @@ def safe_markdown(context: Any, text: str) -> str:
 def rendered(text: str, attachments: str) -> str:
     """A text with the attachments of its cell, as JSON. The course's own are the same on every page of a chapter, and
     to clean a picture takes longer than all else."""
+    if len(text) > LONGEST_CELL:
+        return MATHJAX_COMMANDS.sub(r"\\ ", f"<pre>{escape(text)}</pre>")
     renderer = Renderer(escape=False, attachments=json.loads(attachments))
     return safe_html(MarkdownWithMath(renderer=renderer).render(text))
 
 
 class Renderer(IPythonRenderer):
-    """nbconvert's gives up the whole page where a picture was not handed in."""
+    """nbconvert's gives up the whole page where a picture was not handed in, and puts one in as often as it is named:
+    a large one, named a thousand times, would fill the memory. Here it is there once."""
 
     def _embed_image_or_attachment(self, src: str) -> str:
         try:
-            return super()._embed_image_or_attachment(src)
+            found = super()._embed_image_or_attachment(src)
         except InvalidNotebook:
             return ""
+        self.attachments.pop(src.removeprefix("attachment:"), None)
+        return found
 
 
 def short_page(page: Page) -> str:

@@ -42,7 +42,7 @@ class Submission:
     @property
     def renamed(self) -> str:
         """The file's name where it is not the expected one."""
-        return "" if self.path is None or self.path.name == self.chapter.notebook else self.path.name
+        return "" if self.path is None or self.path.name == self.chapter.notebook else legible(self.path.name)
 
 
 @dataclass
@@ -53,6 +53,12 @@ class Intake:
     submissions: list[Submission] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     """A sentence for each thing that lies where a submission belongs and is none."""
+
+
+def legible(text: str) -> str:
+    """The text with a code for each sign that no terminal shows, or that would move its cursor: a file may be named so,
+    and half a character cannot be printed at all."""
+    return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text)
 
 
 def collect(room: Classroom, chapters: Sequence[Chapter]) -> Intake:
@@ -83,7 +89,7 @@ def collect(room: Classroom, chapters: Sequence[Chapter]) -> Intake:
 
 def collect_student(room: Classroom, folder: Path, chapters: dict[str, Chapter], found: Intake) -> None:
     for entry in visible(folder):
-        where = entry.relative_to(room.root).as_posix()
+        where = legible(entry.relative_to(room.root).as_posix())
         if entry.name in chapters and entry.is_dir():
             found.submissions.append(choose(room, folder.name, chapters[entry.name], entry))
         elif entry.name in chapters:
@@ -118,13 +124,16 @@ def visible(folder: Path) -> list[Path]:
 
 def choose(room: Classroom, student: str, chapter: Chapter, folder: Path) -> Submission:
     """The notebook of a submission: the expected name, else the only one, else the only one named like a copy of it."""
+    where = folder.relative_to(room.root).as_posix()
+    if folder.is_symlink():  # what lies there is nobody's business, not even by name
+        trouble = f"{where} is a link to another place: put the folder itself there."
+        return Submission(student, chapter, None, trouble)
     there = [entry for entry in visible(folder) if entry.suffix.lower() == ".ipynb"]
     exact = [path for path in there if path.name == chapter.notebook]
     named = [path for path in there if COPY_MARK.sub("", path.stem).lower() == chapter.name]
-    where = folder.relative_to(room.root).as_posix()
     for candidates in (exact, there, named):
         if len(candidates) == 1:
-            return checked(student, chapter, candidates[0], folder, where)
+            return checked(student, chapter, candidates[0], where)
     if there:
         names = ", ".join(path.name for path in there)
         trouble = f"{where} holds {names} and none is {chapter.notebook}: rename the one that counts."
@@ -133,12 +142,10 @@ def choose(room: Classroom, student: str, chapter: Chapter, folder: Path) -> Sub
     return Submission(student, chapter, None, trouble)
 
 
-def checked(student: str, chapter: Chapter, path: Path, folder: Path, where: str) -> Submission:
+def checked(student: str, chapter: Chapter, path: Path, where: str) -> Submission:
     """A submission whose file is a file, is the student's own and is not huge."""
     trouble = ""
-    if folder.is_symlink():
-        trouble = f"{where} is a link to another place: put the folder itself there."
-    elif path.is_symlink():
+    if path.is_symlink():
         trouble = f"{where}/{path.name} is a link to another place: put the file itself there."
     elif not path.is_file():
         trouble = f"{where}/{path.name} is no file: put the notebook itself there."
@@ -234,7 +241,7 @@ def stamp_in(folder: Path) -> str:
     text = short_text(folder / STAMP)
     try:
         parse_utc(text or None)
-    except (ValueError, OverflowError):
+    except Exception:  # dateutil raises ValueError for most of what is no time, and for some whatever comes
         return ""
     return text
 

@@ -21,7 +21,7 @@ from autograder.grade.export import Row, write_grades
 from autograder.grade.feedback import Page, write_page
 from autograder.grade.gradebook import open_gradebook, record, register
 from autograder.grade.hidden import secret_of
-from autograder.grade.intake import Intake, Submission, collect, notes_in, read_cells
+from autograder.grade.intake import Intake, Submission, collect, legible, notes_in, read_cells
 from autograder.grade.job import Job, Judged, seconds_from
 from autograder.grade.journal import Entry, Journal, digest_of, key_of, open_journal
 from autograder.grade.judge import judge
@@ -94,8 +94,8 @@ def grade_all(run: Run, submissions: Sequence[Submission], released: dict[Chapte
     total = len(submissions)
 
     def say(student: str, chapter: Chapter, news: str, trouble: str = "") -> None:
-        pages.append(Page(run.room.root, student, chapter.folder, chapter.name, trouble))
-        print(f"[{len(pages):>{len(str(total))}}/{total}] {student}  {chapter.folder}  {news}", flush=True)
+        pages.append(Page(run.room.root, student, chapter.folder, chapter.name, legible(trouble)))
+        print(f"[{len(pages):>{len(str(total))}}/{total}] {student}  {chapter.folder}  {legible(news)}", flush=True)
 
     def jobs() -> Iterator[Job]:
         for each in submissions:
