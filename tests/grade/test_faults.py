@@ -229,13 +229,18 @@ def gone(pid: int) -> bool:
         return True
 
 
+def hear_interrupts() -> None:
+    """A shell lets what it starts in the background ignore Ctrl-C, and this is inherited."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the processes below another are listed in /proc")
 @pytest.mark.parametrize("lines", [2, STUDENTS + 1])
 def test_ctrl_c(lines: int, room: Classroom, undisturbed: Graded) -> None:
     """While submissions run and while feedback is made. The terminal sends it to all that was started from it."""
     command = [sys.executable, "-m", "autograder", "grade", str(room.root), "--allow-weak-isolation"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    process = subprocess.Popen(command, start_new_session=True, **pipes)
+    process = subprocess.Popen(command, start_new_session=True, preexec_fn=hear_interrupts, **pipes)
     for _ in range(lines):
         process.stdout.readline()
     started = descendants(process.pid)
