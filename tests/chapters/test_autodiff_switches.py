@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -129,11 +130,8 @@ def test_a_decorated_function_leaves_each_thread_as_it_was(switch):
             modes[first] = is_grad_enabled()
             first_left.set()
 
-    threads = [threading.Thread(target=work, args=(first,)) for first in (True, False)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(work, (True, False)))
     assert modes == {True: True, False: False}
 
 

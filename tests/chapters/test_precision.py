@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -234,9 +235,6 @@ def test_a_decorated_function_leaves_each_thread_as_it_was():
             dtypes[first] = exact(first), (x @ x).dtype
             first_left.set()
 
-    threads = [threading.Thread(target=work, args=(first,)) for first in (True, False)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(work, (True, False)))
     assert dtypes == {True: (F32, F16), False: (F32, F32)}
