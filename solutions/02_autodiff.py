@@ -626,8 +626,8 @@ NOT_DIFFERENTIABLE = {
 
 
 def operation_of(function: Callable) -> type[Operation] | None:
-    """What is recorded for a function; None for one that has no gradient by its nature."""
-    kind = OPERATIONS.get(function) or getattr(function, "operation", None)
+    """What is recorded for a function outside OPERATIONS; None for one that has no gradient by its nature."""
+    kind = getattr(function, "operation", None)
     if kind is None and function not in NOT_DIFFERENTIABLE:
         name = function.__name__
         hint = f"write class {name.title().replace('_', '')}(Operation, of=...) for it, or call it under no_grad()"
