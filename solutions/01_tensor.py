@@ -438,7 +438,7 @@ class Views:
     def reshape(self, *shape: int) -> Self:
         shape = remember(fill_in, unpack(shape), self.shape)
         if remember(view_strides, self.shape, self.strides, shape) is None:
-            self = self.apply(copy, self)
+            return self.apply(copy, self, shape=shape)
         return self.apply(view, self, shape=shape)
 
     def flatten(self, start_dim: int = 0, end_dim: int = -1) -> Self:
@@ -1305,9 +1305,10 @@ def view(t: Tensor, shape: tuple[int, ...]) -> Tensor:
     return t.see(shape, strides, t.offset)
 
 
-def copy(t: Tensor) -> Tensor:
-    """The elements of t in row-major order in a storage of their own."""
-    return t.new(t.array.copy("C"))
+def copy(t: Tensor, shape: tuple[int, ...] | None = None) -> Tensor:
+    """The elements of t in row-major order in a storage of their own; in another shape, if one is given."""
+    array = t.array.copy("C")
+    return t.new(array if shape is None else array.reshape(shape))
 
 
 # %% [markdown]

@@ -1110,7 +1110,7 @@ def seed(t: Any, gradient: Any) -> np.ndarray:
     if gradient is None:
         if t.numel() != 1:
             raise RuntimeError(f"backward from shape {t.shape} needs a gradient of that shape: or take sum() first")
-        return np.array(1, t.dtype).reshape(t.shape)
+        return np.ones(t.shape, t.dtype)
     if not isinstance(gradient, plain.Strided):
         raise TypeError(f"backward begins with a tensor, and got a {type(gradient).__name__}: wrap it in tensor()")
     if gradient.shape != t.shape:

@@ -259,12 +259,16 @@ class Products:
         return self.demand("outer", 1, vec2, 1).unsqueeze(1) * vec2
 
     def addmm(self, mat1: Self, mat2: Self, *, beta: float = 1, alpha: float = 1) -> Self:
-        """beta * self + alpha * (mat1 @ mat2). With beta 0, self is not looked at, whatever it holds."""
-        out = mat1.mm(mat2)
-        out = out if alpha == 1 else out * alpha
-        if beta == 0:
-            return out + self.broadcast_to(out.shape).masked_fill(out.new(np.array(True)), 0)
-        return out + (self if beta == 1 else self * beta).broadcast_to(out.shape)
+        """beta * self + alpha * (mat1 @ mat2), as one operation. With beta 0, self is not looked at, whatever it holds.
+
+        self    any shape that broadcasts to the product's
+        raises  ValueError for other shapes, TypeError for tensors of several dtypes
+        """
+        mat1.demand("addmm", 2, mat2, 2)
+        shape = (mat1.shape[0], mat2.shape[1])
+        if plain.remember(plain.broadcast_shape, self.shape, shape) != shape:
+            raise ValueError(f"addmm: a tensor of shape {self.shape} cannot be added to a product of shape {shape}")
+        return self.apply(add_product, self, mat1, mat2, beta=beta, alpha=alpha)
 
     def demand(self, name: str, axes: int, other: Any, others: int) -> Self:
         if (self.ndim, other.ndim) != (axes, others):
@@ -888,8 +892,9 @@ class Permute(Operation, of=plain.permute):
     """The gradient of a view is laid out by the opposite view: here, every axis goes back to where it was."""
 
     def forward(self, t: plain.Tensor, dims: tuple[int, ...]) -> plain.Tensor:
-        self.dims = dims
-        return plain.permute(t, dims)
+        self.dims, out = dims, plain.permute(t, dims)
+        out.array = t.array.transpose(dims)  # what it would work out of its strides, in less time
+        return out
 
     def backward(self, grad: np.ndarray) -> np.ndarray:
         return grad.transpose(plain.remember(opposite, self.dims))
@@ -904,6 +909,11 @@ def opposite(dims: tuple[int, ...]) -> list[int]:
 
 
 class View(Operation, of=plain.view):
+    def forward(self, t: plain.Tensor, shape: tuple[int, ...]) -> plain.Tensor:
+        out = plain.view(t, shape)
+        out.array = t.array.reshape(shape)
+        return out
+
     def backward(self, grad: np.ndarray) -> np.ndarray:
         return grad.reshape(self.input_shape)
 
@@ -917,7 +927,7 @@ class Broadcast(Operation, of=plain.broadcast_to):
 
 class Copy(Operation, of=plain.copy):
     def backward(self, grad: np.ndarray) -> np.ndarray:
-        return grad
+        return grad.reshape(self.input_shape)
 
 
 class Cast(Operation, of=plain.cast):
@@ -2412,6 +2422,47 @@ class Product(Operation, of=product):
 
 # %% check="operations-matmul"
 check("operations-matmul", Product)
+
+# %% [markdown]
+# A product is often followed by a sum: every linear layer adds a bias. `addmm` is both as one operation. It adds where
+# the product lies, so no second array is made, and it is one node to walk instead of two. Its gradients are yours.
+
+
+# %% given="addmm"
+def add_product(t: plain.Tensor, a: plain.Tensor, b: plain.Tensor, beta: float, alpha: float) -> plain.Tensor:
+    if t.dtype != a.dtype:
+        raise TypeError(f"addmm of {t.dtype} and {a.dtype}: convert one of them first, as in x.to(y.dtype)")
+    if t.dtype.kind != "f" and not (isinstance(beta, int) and isinstance(alpha, int)):
+        raise TypeError(f"addmm of {t.dtype} with beta {beta} and alpha {alpha}: whole numbers take whole numbers only")
+    out = product(a, b)
+    if alpha != 1:
+        out.array *= alpha
+    if beta != 0:
+        out.array += t.array if beta == 1 else t.array * beta
+    return out
+
+
+class AddProduct(Operation, of=add_product):
+    def forward(self, t: plain.Tensor, a: plain.Tensor, b: plain.Tensor, beta: float, alpha: float) -> plain.Tensor:
+        _, to_a, to_b = self.targets
+        self.save(None if to_b is None else a, None if to_a is None else b)
+        self.beta, self.alpha = beta, alpha
+        return add_product(t, a, b, beta, alpha)
+
+    def backward(self, grad: np.ndarray) -> tuple:
+        if 0 in grad.strides:
+            grad = grad.copy()  # comes from a sum, and BLAS reads no stride of 0
+        to_product = grad if self.alpha == 1 else grad * self.alpha
+        return self.to_sum(grad), *autodiff.matmul_gradients(to_product, *self.saved)
+
+    def to_sum(self, grad: np.ndarray) -> np.ndarray | None:
+        target = self.targets[0]
+        if target is None:
+            return None
+        if len(target.grad_like[0]) == 1:  # a bias, added to every row
+            grad = np.add.reduce(grad, 0)
+        return grad if self.beta == 1 else grad * self.beta
+
 
 # %% [markdown]
 # `einsum` is all of the table in one notation, and its gradient is a lesson in notation: exchange the output with the

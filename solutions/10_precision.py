@@ -376,7 +376,7 @@ def narrowed(function: Callable, kind: type[Operation], dtype: Any) -> Callable:
 # float16 from 11.1 on. A sum over a batch loses digits, or stands still. A loss is one number on which everything
 # hangs. So the operations are sorted into three:
 #
-# - **lower**: products (`@`, `linear`, `einsum`): inputs go down to 16 bits;
+# - **lower**: products (`@`, `addmm`, `linear`, `einsum`): inputs go down to 16 bits;
 # - **float32**: exponentials, logarithms and powers, softmax, norms, losses, reductions: 16-bit inputs go up;
 # - **the rest** (`+`, `relu`, `reshape`, ...) takes what comes. Two dtypes that meet are settled by chapter 01's rules.
 #
@@ -430,7 +430,7 @@ check("precision-policy", input_dtypes)
 
 
 # %% given="autocast"
-LOWER: set[Callable] = {plain.matmul, operations.product, operations.einsum_of, layers.affine}
+LOWER: set[Callable] = {plain.matmul, operations.product, operations.add_product, operations.einsum_of, layers.affine}
 """Functions whose inputs autocast turns into 16 bits. A later chapter adds its own."""
 
 IN_FLOAT32: set[Callable] = {

@@ -130,7 +130,7 @@ def perceptron_here(x: np.ndarray, labels: np.ndarray, weights: list[np.ndarray]
     def step() -> list[Any]:
         h = inputs
         for i in (0, 2, 4):
-            h = h @ leaves[i] + leaves[i + 1]
+            h = leaves[i + 1].addmm(h, leaves[i])
             h = h.apply(relu, h) if i < 4 else h
         return gradients(h.apply(cross_entropy, h, labels=labels), leaves)
 

@@ -91,7 +91,7 @@ def test_a_run_prints_its_table_and_says_where_the_rest_is(
     monkeypatch.setitem(sys.modules, "autograder.bench.fake", module)
     report.run("fake", "One calculation", tmp_path)
     out = capsys.readouterr().out
-    assert out.startswith("fake: One calculation. One BLAS thread, 11 rounds in shuffled order.\n")
+    assert out.startswith("fake: One calculation. One BLAS thread, 25 rounds in shuffled order.\n")
     assert "Beside it: HIPS autograd is not installed and left out.\n" in out
     assert "\n  x + y" in out
     assert f"Picture and numbers: {tmp_path}/fake.png" in out

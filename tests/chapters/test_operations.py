@@ -220,6 +220,18 @@ def test_addmm_with_beta_zero_does_not_look_at_its_input():
     assert tensor([nan, nan]).addmm(ones(1, 1), ones(1, 2), beta=0).tolist() == [[1, 1]]
 
 
+def test_addmm_is_one_operation_and_writes_into_none_of_its_inputs():
+    bias, a, b = leaf(1, 2), leaf([1, 2], [3, 4]), leaf([1, 0], [0, 1])
+    out = bias.addmm(a, b)
+    assert out.grad_fn.targets == [bias, a, b]
+    assert (bias.tolist(), a.tolist(), out.tolist()) == ([1, 2], [[1, 2], [3, 4]], [[2, 4], [4, 6]])
+
+
+def test_addmm_of_whole_numbers():
+    a = tensor([[1, 2]])
+    assert tensor([10]).addmm(a, a.T, beta=2, alpha=3).tolist() == [[35]]
+
+
 # Dtypes
 
 EVERY = {
@@ -292,6 +304,13 @@ REFUSED = {
     "all must be the same": lambda: stack([ones(2), ones(3)]),
     "the sum is not 3": lambda: ones(3).split([1, 1]),
     "mm wants 2 and 2 axes": lambda: ones(2).mm(ones(2, 2)),
+    "addmm wants 2 and 2 axes": lambda: ones(2).addmm(ones(2, 2), ones(2)),
+    "shapes (3,) and (2, 2) do not broadcast": lambda: ones(3).addmm(ones(2, 2), ones(2, 2)),
+    "addmm: a tensor of shape (1, 2, 2) cannot": lambda: ones(1, 2, 2).addmm(ones(2, 2), ones(2, 2)),
+    "addmm of float32 and float64": lambda: ones(2).addmm(ones(2, 2, dtype=np.float64), ones(2, 2, dtype=np.float64)),
+    "matmul of float32 and float64": lambda: ones(2).addmm(ones(2, 2), ones(2, 2, dtype=np.float64)),
+    "axis -1 of the first is 2": lambda: ones(2).addmm(ones(2, 2), ones(3, 2)),
+    "whole numbers take whole numbers only": lambda: tensor([1]).addmm(tensor([[1]]), tensor([[1]]), beta=0.5),
     "bmm of": lambda: ones(1, 2, 2).bmm(ones(3, 2, 2)),
     "does not name the 2 axes": lambda: einsum("i->i", ones(2, 2)),
     "names 2 operands and got 1": lambda: einsum("i,i", ones(2)),

@@ -58,10 +58,27 @@ def test_matmul(shapes: tuple, dtype: Any) -> None:
         (lambda m, a, b, c: m.addmm(a, b, c), ((5,), (3, 4), (4, 5))),
         (lambda m, a, b, c: m.addmm(a, b, c, beta=0.5, alpha=-2), ((3, 5), (3, 4), (4, 5))),
         (lambda m, a, b, c: m.addmm(a, b, c, beta=0), ((3, 1), (3, 4), (4, 5))),
+        (lambda m, a, b, c: m.addmm(a, b, c, alpha=0), ((1,), (3, 4), (4, 5))),
+        (lambda m, a, b, c: m.addmm(a, b, c, beta=3), ((), (3, 4), (4, 5))),
+        (lambda m, a, b, c: m.addmm(a, b, c), ((3, 5), (3, 0), (0, 5))),
+        (lambda m, a, b, c: m.addmm(a, b, c), ((5,), (0, 4), (4, 5))),
+        (lambda m, a, b, c: m.addmm(a.T, b.T, c.T), ((5, 3), (4, 3), (5, 4))),
+        (lambda m, a, b, c: m.addmm(a.detach(), b, c), ((5,), (3, 4), (4, 5))),
+        (lambda m, a, b, c: m.addmm(a, b.detach(), c), ((5,), (3, 4), (4, 5))),
+        (lambda m, a, b, c: m.addmm(a, b, c.detach()).sum(), ((3, 5), (3, 4), (4, 5))),
+        (lambda m, a, b: m.addmm(a, a, b, beta=2), ((4, 4), (4, 4))),
     ],
 )
-def test_products_by_name(program: Callable, shapes: tuple) -> None:
-    compare(program, *[numbers(shape, i) for i, shape in enumerate(shapes)])
+@pytest.mark.parametrize("dtype", [F64, F32])
+def test_products_by_name(program: Callable, shapes: tuple, dtype: Any) -> None:
+    compare(program, *[numbers(shape, i, dtype) for i, shape in enumerate(shapes)])
+
+
+@pytest.mark.parametrize("beta", [0, 1, 2])
+def test_addmm_of_nan_and_inf(beta: int) -> None:
+    a, b, c = numbers((5,)), numbers((3, 4), 1), numbers((4, 5), 2)
+    a[0], a[1], b[0, 0], c[3, 3] = np.inf, np.nan, -np.inf, np.nan
+    compare(lambda m, a, b, c: m.addmm(a, b, c, beta=beta), a, b, c)
 
 
 @pytest.mark.parametrize(

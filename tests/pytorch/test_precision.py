@@ -84,6 +84,7 @@ CALLS = {
     "a vector": lambda t, f, x, y: x @ y[0],
     "a stack": lambda t, f, x, y: x.reshape(1, 3, 4) @ y.T,
     "mm": lambda t, f, x, y: x.mm(y.T),
+    "addmm": lambda t, f, x, y: t.addmm(y[:, 0], x, y.T),
     "linear": lambda t, f, x, y: f.linear(x, y),
     "linear with a bias": lambda t, f, x, y: f.linear(x, y, y[:, 0]),
     "two layers": lambda t, f, x, y: f.linear(f.linear(x, y).relu(), y[:, :3]),
@@ -132,7 +133,7 @@ def test_results_under_autocast(name, low):
 
 def test_our_lists_are_pytorchs_lists_for_gpus():
     """By its documentation, `Autocast Op Reference`, for what both have; mean, var and std are ours alone."""
-    lower = {"matmul", "product", "einsum_of", "affine"}
+    lower = {"matmul", "product", "add_product", "einsum_of", "affine"}
     wide = {"exp", "expm1", "log", "log1p", "power", "rsqrt", "reciprocal", "sum_over", "norm", "prod", "cumsum"}
     wide |= {"softmax", "log_softmax", "softplus_of", "normalize", "normalize_by", "mean_cross_entropy"}
     wide |= {"soft_cross_entropy", "squared_errors", "absolute_errors", "huber_errors", "bce_errors", "kl_errors"}

@@ -158,7 +158,21 @@ def multiplied(rng: np.random.Generator, pool: Pool) -> str | None:
     second = pick(rng, pool, multiplies)
     if second is None:
         return f"{first} @ {first}.mT" if len(a) > 1 else f"m.outer({first}, {first})"
+    if rng.random() < 0.3 and len(a) == pool[second].ndim == 2:
+        return added_to_a_product(rng, pool, first, second)
     return f"{first} @ {second}"
+
+
+def added_to_a_product(rng: np.random.Generator, pool: Pool, first: str, second: str) -> str:
+    out = pool[first].shape[0], pool[second].shape[1]
+
+    def fits(t: torch.Tensor) -> bool:
+        return t.ndim <= 2 and all(n in (1, k) for n, k in zip(reversed(t.shape), reversed(out), strict=False))
+
+    added = pick(rng, pool, fits)
+    if added is None:
+        return f"{first} @ {second}"
+    return f"m.addmm({added}, {first}, {second}, beta={choose(rng, (1, 1, 0.5, 0))}, alpha={choose(rng, (1, 1, -2))})"
 
 
 def einsummed(rng: np.random.Generator, pool: Pool) -> str | None:
