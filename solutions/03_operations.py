@@ -2424,8 +2424,9 @@ class Product(Operation, of=product):
 check("operations-matmul", Product)
 
 # %% [markdown]
-# A product is often followed by a sum: every linear layer adds a bias. `addmm` is both as one operation. It adds where
-# the product lies, so no second array is made, and it is one node to walk instead of two. Its gradients are yours.
+# A product is often followed by a sum: every linear layer adds a bias. `addmm` does both as one operation. It adds into
+# the array of the product, so no second one is made, and backward has one node to visit instead of two. The gradients
+# of the product are your `matmul_gradients` from chapter 02.
 
 
 # %% given="addmm"
