@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from logging import LogRecord
 from typing import Any
 
-from nbformat import from_dict
+from nbformat import NotebookNode, from_dict
 from nbgrader import utils
 from nbgrader.api import Grade, Gradebook, InvalidEntry, MissingEntry, SubmittedAssignment
 from nbgrader.preprocessors import SaveCells
@@ -65,7 +65,7 @@ def register(book: Gradebook, room: Classroom, chapter: Chapter, notebook: dict[
     book.update_or_create_assignment(chapter.folder)
     names = {"notebook": chapter.name, "assignment": chapter.folder, "db_url": room.database}
     try:
-        SaveCells().preprocess(from_dict(notebook), {"nbgrader": names})
+        SaveTogether().preprocess(from_dict(notebook), {"nbgrader": names})
     except RuntimeError as error:
         raise BadInput(
             f"{room.release / chapter.folder} has other graded cells than the gradebook, which holds grades for them "
@@ -73,6 +73,14 @@ def register(book: Gradebook, room: Classroom, chapter: Chapter, notebook: dict[
             f"{chapter.folder} --force`."
         ) from error
     book.db.expire_all()
+
+
+class SaveTogether(SaveCells):
+    """nbgrader's, but for its commits, one a cell: each waits for the disk, and a chapter has a hundred."""
+
+    def _create_notebook(self, nb: NotebookNode) -> None:
+        with one_transaction(self.gradebook):
+            super()._create_notebook(nb)
 
 
 def record(book: Gradebook, room: Classroom, student: str, chapter: Chapter, judged: Judged) -> tuple[float, int]:
