@@ -21,3 +21,9 @@ export.py     gradebook and submissions to grades.csv
 run.py        all of it, in order
 steps.py      the same repairs for nbgrader's own commands
 """
+
+import sys
+
+# Half the time that nbgrader takes to import goes to a grammar of international addresses: jsonschema compiles it for a
+# format that no notebook's schema asks for, and does without where it is not installed.
+sys.modules.setdefault("rfc3987_syntax", None)

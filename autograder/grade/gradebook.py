@@ -7,11 +7,14 @@ from contextlib import contextmanager
 from logging import LogRecord
 from typing import Any
 
-from nbformat import from_dict
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from nbformat import NotebookNode, from_dict
 from nbgrader import utils
-from nbgrader.api import Grade, Gradebook, InvalidEntry, MissingEntry, SubmittedAssignment
+from nbgrader.api import Base, Grade, Gradebook, InvalidEntry, MissingEntry, SubmittedAssignment
+from nbgrader.dbutil import ALEMBIC_DIR
 from nbgrader.preprocessors import SaveCells
-from sqlalchemy import create_engine, inspect
+from sqlalchemy import Engine, create_engine, inspect
 from sqlalchemy.exc import SQLAlchemyError
 from tornado.log import app_log
 
@@ -36,15 +39,27 @@ def open_gradebook(room: Classroom) -> Iterator[Gradebook]:
     """The gradebook of a class, made when it is missing. Raises SetupError where it cannot be used."""
     app_log.addFilter(has_no_traceback)
     try:
-        tables = inspect(create_engine(room.database)).get_table_names()
+        engine = create_engine(room.database)
+        tables = inspect(engine).get_table_names()
         if tables and "student" not in tables:  # nbgrader would put its own beside them
             raise SetupError(f"{room.gradebook} is no gradebook, it has a table {tables[0]!r}: {COPY}.")
+        if not tables:
+            begin(engine)
         with Gradebook(room.database, COURSE_ID) as book:
             yield book
     except (SQLAlchemyError, InvalidEntry) as error:
         raise SetupError(trouble(room, error)) from error
     finally:
         app_log.removeFilter(has_no_traceback)
+
+
+def begin(engine: Engine) -> None:
+    """Make nbgrader's tables, all or none. It would itself, but starts a process to learn the number of their version,
+    which takes seconds."""
+    with engine.begin() as connection:
+        connection.exec_driver_sql("BEGIN")  # SQLite's driver does not, in front of a table that is made
+        Base.metadata.create_all(connection)
+        MigrationContext.configure(connection).stamp(ScriptDirectory(ALEMBIC_DIR), "head")
 
 
 def has_no_traceback(record: LogRecord) -> bool:
@@ -65,7 +80,7 @@ def register(book: Gradebook, room: Classroom, chapter: Chapter, notebook: dict[
     book.update_or_create_assignment(chapter.folder)
     names = {"notebook": chapter.name, "assignment": chapter.folder, "db_url": room.database}
     try:
-        SaveCells().preprocess(from_dict(notebook), {"nbgrader": names})
+        SaveTogether().preprocess(from_dict(notebook), {"nbgrader": names})
     except RuntimeError as error:
         raise BadInput(
             f"{room.release / chapter.folder} has other graded cells than the gradebook, which holds grades for them "
@@ -73,6 +88,14 @@ def register(book: Gradebook, room: Classroom, chapter: Chapter, notebook: dict[
             f"{chapter.folder} --force`."
         ) from error
     book.db.expire_all()
+
+
+class SaveTogether(SaveCells):
+    """nbgrader's, but for its commits, one a cell: each waits for the disk, and a chapter has a hundred."""
+
+    def _create_notebook(self, nb: NotebookNode) -> None:
+        with one_transaction(self.gradebook):
+            super()._create_notebook(nb)
 
 
 def record(book: Gradebook, room: Classroom, student: str, chapter: Chapter, judged: Judged) -> tuple[float, int]:

@@ -227,7 +227,7 @@ def test_references_brings_the_pinned_pytorch(project: Path, monkeypatch: pytest
     [
         (["learn", "--port", "9000"], ["-m", "autograder", "learn", "--port", "9000"]),
         (["check", "02"], ["-m", "autograder", "check", "02"]),
-        (["test", "-x"], ["-m", "pytest", "-n", "auto", "-x"]),
+        (["test", "-x"], ["-m", "pytest", "-n", "auto", "--dist", "worksteal", "-x"]),
     ],
 )
 def test_the_command_gets_the_rest_of_the_line(
