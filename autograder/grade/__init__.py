@@ -5,6 +5,7 @@ intake.py     submissions found and read, whatever they are called
 restore.py    a submission's answers in the official notebook's cells
 job.py        what goes to the judge and what comes back
 judge.py      one submission to points
+budget.py     what a submission may use of the machine in all
 hidden.py     the hidden cases, what is right on them, and what that is worth
 findings.py   what was found on an exercise, and what the learner reads of it
 hearing.py    a conversation with a run: what may come at each step

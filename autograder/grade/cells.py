@@ -20,7 +20,7 @@ BLOCKS = (ast.If, ast.Try, ast.With, ast.For)
 """Statements in which definitions may stand at the top of a cell."""
 FUTURE = "from __future__ import annotations"
 
-bound = lru_cache(maxsize=512)(names_bound)
+bound = lru_cache(maxsize=1024)(names_bound)
 
 
 def cells_to_run(cells: list[Cell], future: bool) -> list[Cell]:
@@ -56,7 +56,7 @@ def names_in(cell: Cell, future: bool) -> set[str]:
     return found
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=1024)
 def globals_read(text: str) -> set[str]:
     """The names that a cell takes from the notebook; none where it is not Python."""
     found: set[str] = set()
@@ -72,7 +72,7 @@ def globals_read(text: str) -> set[str]:
     return found
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=1024)
 def compiled(text: str, file: str, future: bool) -> CodeType:
     """A cell's code; a coroutine's where it awaits something at its top."""
     flags = flags_for(future)
@@ -94,7 +94,7 @@ def file_of(cell: Cell) -> str:
     return f"given cell {cell.marks['given']}" if "given" in cell.marks else f"cell {cell.position}"
 
 
-def definitions_below(error: Exception, cell: Cell, future: bool) -> Iterator[CodeType]:
+def definitions_below(error: BaseException, cell: Cell, future: bool) -> Iterator[CodeType]:
     """The code of what a cell defines below the line that raised: in Jupyter it may do well, where `display` is known,
     somebody answers `input`, and a library is there that is not here."""
     failed = error.__traceback__ and error.__traceback__.tb_next

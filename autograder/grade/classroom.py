@@ -29,8 +29,8 @@ from autograder.configure import configure
 c = get_config()
 configure(c, Path(__file__).parent)
 
-# Seconds of CPU time that a cell, or the answer to one exercise, may take; a whole submission may take sixty times as
-# long. What sleeps or waits is stopped after three times as long, and a whole submission after ten.
+# Seconds of CPU time that a cell, or the answer to one exercise, may take; a whole submission may take thirty times
+# as long. What sleeps or waits is stopped after three times as long, and a whole submission after ten.
 c.Execute.timeout = 10
 
 # Where learners fetch and submit, if you use nbgrader's exchange: a folder that all of them can write to. They need the

@@ -123,6 +123,18 @@ def record(book: Gradebook, room: Classroom, student: str, chapter: Chapter, jud
         return sum(map(points_so_far, submission.grades)), sum(bool(g.needs_manual_grade) for g in submission.grades)
 
 
+def withdraw(book: Gradebook, student: str, chapter: Chapter, trouble: str) -> None:
+    """Where an earlier submission has been graded, and what is handed in now cannot be: its points are not those of the
+    new one. What was entered by hand stays, and a human is asked to look."""
+    submission = find_submission(book, student, chapter)
+    with one_transaction(book):
+        for notebook in submission.notebooks if submission else ():
+            for grade in notebook.grades:
+                grade.auto_score, grade.needs_manual_grade = None, True
+            for comment in notebook.comments:
+                comment.auto_comment = f"Of an earlier submission. Now: {trouble}"
+
+
 def points_so_far(grade: Grade) -> float:
     """As nbgrader adds them up."""
     counts = grade.auto_score if grade.manual_score is None else grade.manual_score

@@ -14,6 +14,7 @@ import numpy as np
 from autograder.checks.exercise import find
 from autograder.checks.run import MOST_PRINTED, MOST_TEXT, Outcome, Raised
 from autograder.checks.stored import StoredCase
+from autograder.grade.budget import LeftToHuman
 from autograder.grade.findings import Ruling
 from autograder.grade.protocol import Message, ProtocolError, pack, text_of
 from autograder.grade.sandbox import Ending
@@ -24,6 +25,8 @@ GRACE = 0.5
 START_SECONDS = 30.0
 """Before the first cell."""
 MOST_NAMES = 64
+LATE = "TimeIsUp"
+"""What a cell raises that is stopped."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,20 @@ class CellRun:
         return outputs
 
 
+@dataclass(frozen=True)
+class Limits:
+    """What a run may take."""
+
+    seconds: float
+    """For a cell."""
+    cpu: float = math.inf
+    """Seconds of CPU time in all, once its cells have been read."""
+    naps: float = math.inf
+    """Seconds that it may sleep or wait in all."""
+    late: frozenset[str] = frozenset()
+    """Ids of cells that were stopped before: those have a moment, and then come their definitions."""
+
+
 @dataclass
 class Hearing:
     """The judge's side of a run. It accepts only what can come next: cells, then an answer to each question in turn."""
@@ -87,13 +104,11 @@ class Hearing:
     chapter: int
     cells: Sequence[Cell]
     questions: Sequence[Question]
-    seconds: float
+    limits: Limits
     chosen: bool = False
     """Whether these are the cells to run, or those to choose from."""
     waits: bool = False
     """Whether they are run for each question, and not before there is one."""
-    naps: float = math.inf
-    """Seconds that the run may sleep or wait in all."""
     cell_runs: dict[str, CellRun] = field(default_factory=dict)
     given: list[Answer] = field(default_factory=list)
     at: str = ""
@@ -108,16 +123,21 @@ class Hearing:
 
     # While it runs
 
+    @property
+    def naps(self) -> float:
+        return self.limits.naps
+
     def opening(self) -> bytes:
-        total = 2 * self.seconds * (1 + len(self.questions))
+        seconds = self.limits.seconds
+        total = START_SECONDS + min(2 * seconds * (1 + len(self.questions)), self.limits.cpu)
         cells = [vars(cell) for cell in self.cells]
-        limits = {"seconds": self.seconds, "total_seconds": total}
+        limits = {"seconds": seconds, "total_seconds": total, "late": sorted(self.limits.late)}
         return pack({"chapter": self.chapter, "cells": cells, "chosen": self.chosen, "waits": self.waits, **limits})
 
     def patience(self) -> float:
         if self.ready:
             return self.questions[len(self.given)].patience
-        return self.seconds + GRACE if self.at else START_SECONDS
+        return self.limits.seconds + GRACE if self.at else START_SECONDS
 
     def hear(self, message: Message, arrays: list[np.ndarray]) -> bytes | None:
         kind = message.get("kind")
@@ -146,7 +166,8 @@ class Hearing:
         exercise = find(self.questions[len(self.given)].id)
         own = [self.cell_runs.get(cell.id) for cell in self.cells if cell.marks.get("exercise") == exercise.id]
         if ended := next((run.raised for run in own if run and run.raised), None):
-            return replace(answer, reason=f"its cell ended in {ended.kind}: {ended.message}")
+            ruling = Ruling.TIMED_OUT if ended.kind == LATE else answer.ruling
+            return replace(answer, ruling=ruling, reason=f"its cell ended in {ended.kind}: {ended.message}")
         absent = answer.reason.startswith("AttributeError: ")
         return replace(answer, reason=f"no cell defines {exercise.name}") if absent else answer
 
@@ -176,6 +197,8 @@ class Hearing:
         elif self.at:
             self.fatal_cell = self.at
             self.cell_runs[self.at] = CellRun(raised=Raised("Stopped", f"This cell was ended: {reason}"))
+        elif ending.way == "overran":
+            raise LeftToHuman(f"Python takes over {START_SECONDS:g} seconds to read its cells: look at them by hand.")
         else:
             raise RuntimeError(f"a run ended before its first cell ({ending.way}, signal {ending.signal})")
 
@@ -186,10 +209,9 @@ class Hearing:
     def in_order(self, count: int) -> list[Answer | None]:
         return [self.given[i] if i < len(self.given) else None for i in range(count)]
 
-    def late_cells(self) -> dict[str, Ruling]:
-        """Cells that were stopped for taking too long: nobody waits for them again."""
-        late = [name for name, run in self.cell_runs.items() if run.raised and run.raised.kind == "TimeIsUp"]
-        return dict.fromkeys(late, Ruling.TIMED_OUT)
+    def late_cells(self) -> set[str]:
+        """Cells that were stopped for taking too long."""
+        return {name for name, run in self.cell_runs.items() if run.raised and run.raised.kind == LATE}
 
 
 def described(ending: Ending) -> tuple[Ruling, str]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import difflib
 import json
+import os
 import re
+import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +26,7 @@ MOST_TEXT = 2**19
 """Characters of the texts of its cells together: outputs may be large, but nobody types so much."""
 MOST_CELLS = 500
 """The longest notebook of the course has about a hundred."""
+PERMISSIONS = "check its permissions."
 COPY_MARK = re.compile(r"[-_ ]*(\(\d+\)|copy\s?\d*|\d+)$", re.IGNORECASE)
 """What browsers and JupyterLab put behind the name of a second copy: `start (1)`, `start-Copy1`."""
 
@@ -66,14 +69,17 @@ def collect(room: Classroom, chapters: Sequence[Chapter]) -> Intake:
     found = Intake()
     if room.submitted.exists() and not room.submitted.is_dir():
         raise BadInput(f"{room.submitted} is a file where the folder of submissions belongs: move it away.")
-    for entry in visible(room.submitted):
+    for entry in everybody(room):
         if not entry.name.isprintable():
             found.remarks.append(f"submitted/{entry.name!a} is no name that can be printed: rename it.")
         elif entry.is_symlink():  # to the folder of somebody else, perhaps
             found.remarks.append(f"submitted/{entry.name} is a link to another place: put the folder itself there.")
         elif entry.is_dir():
             found.students.append(entry.name)
-            collect_student(room, entry, {chapter.folder: chapter for chapter in chapters}, found)
+            try:
+                collect_student(room, entry, {chapter.folder: chapter for chapter in chapters}, found)
+            except PermissionError as error:
+                found.remarks.append(f"submitted/{entry.name} cannot be read ({error.strerror}): {PERMISSIONS}")
         else:
             place = f"submitted/<student>/<NN_name>/{entry.name}"
             found.remarks.append(f"submitted/{entry.name} belongs to no student: move it to {place}.")
@@ -85,6 +91,14 @@ def collect(room: Classroom, chapters: Sequence[Chapter]) -> Intake:
             f"the notebooks to hand out are in {room.release}."
         )
     return found
+
+
+def everybody(room: Classroom) -> list[Path]:
+    """What is in submitted/. Raises SetupError where that cannot be read."""
+    try:
+        return visible(room.submitted)
+    except PermissionError as error:
+        raise SetupError(f"{room.submitted} cannot be read ({error.strerror}): {PERMISSIONS}") from error
 
 
 def collect_student(room: Classroom, folder: Path, chapters: dict[str, Chapter], found: Intake) -> None:
@@ -116,10 +130,7 @@ def visible(folder: Path) -> list[Path]:
     """What is in a folder, in order, without what systems and editors leave there."""
     if not folder.is_dir():
         return []
-    try:
-        return sorted(entry for entry in folder.iterdir() if not entry.name.startswith((".", "__")))
-    except PermissionError as error:
-        raise SetupError(f"{folder} cannot be read ({error.strerror}): check its permissions.") from error
+    return sorted(entry for entry in folder.iterdir() if not entry.name.startswith((".", "__")))
 
 
 def choose(room: Classroom, student: str, chapter: Chapter, folder: Path) -> Submission:
@@ -128,7 +139,15 @@ def choose(room: Classroom, student: str, chapter: Chapter, folder: Path) -> Sub
     if folder.is_symlink():  # what lies there is nobody's business, not even by name
         trouble = f"{where} is a link to another place: put the folder itself there."
         return Submission(student, chapter, None, trouble)
-    there = [entry for entry in visible(folder) if entry.suffix.lower() == ".ipynb"]
+    try:
+        there = [entry for entry in visible(folder) if entry.suffix.lower() == ".ipynb"]
+        return chosen(student, chapter, there, where)
+    except OSError as error:  # it may also have gone in the meantime
+        trouble = f"{where} cannot be read ({error.strerror}): {PERMISSIONS}"
+        return Submission(student, chapter, None, trouble)
+
+
+def chosen(student: str, chapter: Chapter, there: Sequence[Path], where: str) -> Submission:
     exact = [path for path in there if path.name == chapter.notebook]
     named = [path for path in there if COPY_MARK.sub("", path.stem).lower() == chapter.name]
     for candidates in (exact, there, named):
@@ -200,13 +219,23 @@ def read_bytes(path: Path) -> bytes:
     try:
         if trouble := too_large(path):
             raise NotebookError(f"{path.name} {trouble}")
-        data = path.read_bytes()
+        with open(path, "rb", opener=opened) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise NotebookError(f"{path.name} is no file: put the notebook itself there.")
+            data = file.read(LARGEST + 1)
+        if len(data) > LARGEST:
+            raise NotebookError(f"{path.name} grows while it is read: hand it in again.")
     except OSError as error:
-        raise NotebookError(f"{path.name} cannot be read ({error.strerror}): check its permissions.") from error
+        raise NotebookError(f"{path.name} cannot be read ({error.strerror}): {PERMISSIONS}") from error
     if (parts := sum(map(data.count, (b"[", b"{", b",")))) > MOST_PARTS:
         most = f"{MOST_PARTS:,} are read at most"
         raise NotebookError(f"{path.name} has {parts:,} brackets and commas, and {most}: clear its outputs.")
     return data
+
+
+def opened(path: str, flags: int) -> int:
+    """A file that is no link, and that nobody has to write to: it may be another than when it was found."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
 
 
 def readable(path: Path, cells: list[Any]) -> Iterator[dict[str, Any]]:
@@ -249,6 +278,9 @@ def stamp_in(folder: Path) -> str:
 def short_text(path: Path) -> str:
     """The text of a small file. What else may lie there under its name, a link or a large file, is not read: it would
     go back with the feedback."""
-    if path.parent.is_symlink() or path.is_symlink() or not path.is_file() or path.stat().st_size > 200:
+    try:
+        if path.parent.is_symlink() or not stat.S_ISREG((found := path.lstat()).st_mode) or found.st_size > 200:
+            return ""
+        return path.read_bytes().decode("ascii", "replace").strip()
+    except OSError:  # it is not there, or not for us
         return ""
-    return path.read_bytes().decode("ascii", "replace").strip()

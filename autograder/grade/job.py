@@ -10,6 +10,8 @@ from autograder.errors import BadInput
 
 SECONDS = 10.0
 """For a cell or an exercise, where the class says nothing else."""
+LEAST_SECONDS, MOST_SECONDS = 1.0, 3600.0
+"""With less, right answers would be late on a slow machine."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +40,11 @@ def seconds_from(config: Any) -> float:
         seconds = float(value)
     except (TypeError, ValueError):
         seconds = math.nan
-    if not 0 < seconds < math.inf:
-        raise BadInput(f"c.Execute.timeout is {value!r} in nbgrader_config.py: give it seconds, such as {SECONDS:g}.")
+    if not LEAST_SECONDS <= seconds <= MOST_SECONDS:
+        raise BadInput(
+            f"c.Execute.timeout is {value!r} in nbgrader_config.py: give it seconds, such as {SECONDS:g}, from "
+            f"{LEAST_SECONDS:g} to {MOST_SECONDS:g}."
+        )
     return seconds
 
 

@@ -19,9 +19,10 @@ from autograder.checks.exercise import Exercise, exercises_of
 from autograder.checks.judge import assess, compared
 from autograder.checks.stored import Reference
 from autograder.checks.verdict import Verdict
+from autograder.grade.budget import Budget, LeftToHuman, OutOfBudget
 from autograder.grade.classroom import is_check
 from autograder.grade.findings import Finding, Ruling, is_blocked, is_stub
-from autograder.grade.hearing import Answer, CellRun, Hearing, Question
+from autograder.grade.hearing import Answer, CellRun, Hearing, Limits, Question
 from autograder.grade.hidden import (
     answer_texts,
     hidden_reference,
@@ -44,25 +45,16 @@ FIRST_SECONDS = 2.0
 """For an exercise in the run that answers all of them; in a run of its own it has the time that the class allows."""
 FEW = 3
 """So many exercises have a run of their own on top of the course's answers."""
-LONG = 60
-"""A whole submission may take so many times the CPU time of one exercise,"""
-NAPS = 10
-"""may sleep and wait for so many times that,"""
-LONGER = 3
-"""and may last for so many times its CPU time by the clock on the wall."""
-
-
-class LeftToHuman(Exception):
-    """Why a submission cannot be judged to its end."""
 
 
 def judge(job: Job) -> Judged:
     """Run a submission and give its points. Raises nothing: what goes wrong here is no fault of the learner's."""
     start = time.monotonic()
     trouble = ""
+    budget = Budget(job.seconds_a_cell)
     for _ in range(TRIES):
         try:
-            examination = Examination(job)
+            examination = Examination(job, budget)
             findings = examination.all_findings()
             return judged(job, examination.cell_runs, findings, time.monotonic() - start)
         except LeftToHuman as reason:
@@ -70,6 +62,7 @@ def judge(job: Job) -> Judged:
             break
         except Exception as error:  # the last line of defence: one submission never stops a class
             sandbox_of(job).stop()
+            budget.spoilt = True
             trouble = f"the grader failed ({type(error).__name__}: {error}): grade again, and report it if it stays."
     return judged(job, {}, {}, time.monotonic() - start, trouble)
 
@@ -87,19 +80,17 @@ def sandbox_of(job: Job) -> Walled | Bare:
 class Examination:
     """One submission on its way to a finding for each exercise."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, budget: Budget) -> None:
         self.job = job
+        self.budget = budget
         self.sandbox = sandbox_of(job)
         self.worth = points_in(job)
         self.exercises = [exercise for exercise in exercises_of(job.number) if exercise.id in self.worth]
         self.cells = cells_of(job)
-        self.deadline = time.monotonic() + LONGER * LONG * job.seconds_a_cell
-        self.seconds = 0.0
-        """CPU time that its runs have had."""
-        self.idle = 0.0
-        """Time that they have slept or waited."""
         self.culprits: dict[str, Ruling] = {}
         """Ids of cells that ended the process or did not stop, and which."""
+        self.late: set[str] = set()
+        """Ids of cells that were stopped: of these only what they define is waited for again."""
         self.chosen = False
         """Whether `cells` are only those that need to run."""
         self.cell_runs: dict[str, CellRun] = {}
@@ -109,11 +100,16 @@ class Examination:
     def all_findings(self) -> dict[str, Finding]:
         """Exercise id to finding."""
         first = self.first_findings()
-        again = self.in_reverse([exercise for exercise in self.exercises if worth_asking_again(first[exercise.id])])
-        for exercise in self.exercises:
-            self.findings[exercise.id] = self.settled(exercise, first[exercise.id], again.get(exercise.id))
-        for found in self.on_right_ones([f for f in self.findings.values() if not self.is_settled(f)]):
-            self.findings[found.exercise.id] = better(self.findings[found.exercise.id], found)
+        try:
+            again = self.in_reverse([exercise for exercise in self.exercises if worth_asking_again(first[exercise.id])])
+            for exercise in self.exercises:
+                self.findings[exercise.id] = self.settled(exercise, first[exercise.id], again.get(exercise.id))
+            for found in self.on_right_ones([f for f in self.findings.values() if not self.is_settled(f)]):
+                self.findings[found.exercise.id] = better(self.findings[found.exercise.id], found)
+        except OutOfBudget as reason:
+            for found in first.values():
+                cut = found if self.is_settled(found) else replace(found, reason=found.reason or str(reason))
+                self.findings.setdefault(found.exercise.id, cut)
         return self.findings
 
     def first_findings(self) -> dict[str, Finding]:
@@ -164,7 +160,10 @@ class Examination:
         waiting = [self.hidden_question(exercise, seconds) for exercise in self.exercises]
         answers: dict[str, Answer] = {}
         while waiting:
-            hearing = self.run(self.cells, waiting)
+            try:
+                hearing = self.run(self.cells, waiting)
+            except OutOfBudget as reason:
+                return answers | {q.id: Answer(ruling=Ruling.TIMED_OUT, reason=str(reason)) for q in waiting}
             if not answers:
                 self.cell_runs |= hearing.cell_runs
             answers |= hearing.answers
@@ -247,30 +246,20 @@ class Examination:
     def run(self, cells: Sequence[Cell], questions: Sequence[Question], waits: bool = False) -> Hearing:
         """One run, again without each cell that ends it. `waits`: each question says with what the cells are run."""
         while True:
-            self.stop_if_long()
+            self.budget.require()
             kept = [cell for cell in cells if cell.id not in self.culprits or cell not in self.cells]
-            naps = NAPS * self.job.seconds_a_cell - self.idle
-            hearing = Hearing(self.job.number, kept, questions, self.job.seconds_a_cell, self.chosen, waits, naps)
+            limits = Limits(self.job.seconds_a_cell, self.budget.cpu, self.budget.naps, frozenset(self.late))
+            hearing = Hearing(self.job.number, kept, questions, limits, self.chosen, waits)
             ending = self.sandbox.run(hearing)
-            self.seconds += ending.seconds
-            self.idle += ending.idle
+            self.budget.take(ending)
             hearing.end(ending)
-            self.culprits |= hearing.late_cells()
+            self.late |= hearing.late_cells()
             if not hearing.fatal_cell:
                 return hearing
             self.culprits[hearing.fatal_cell] = hearing.ruling
             self.cell_runs.setdefault(hearing.fatal_cell, hearing.cell_runs[hearing.fatal_cell])
-            if len(self.culprits) > MOST_CULPRITS:
-                raise LeftToHuman(f"{len(self.culprits)} of its cells end the process or do not stop: look by hand.")
-
-    def stop_if_long(self) -> None:
-        """Raises LeftToHuman where the whole takes longer than any honest work would."""
-        remedy = "run it by hand, or raise c.Execute.timeout."
-        limit = self.job.seconds_a_cell
-        if self.idle > NAPS * limit:
-            raise LeftToHuman(f"it sleeps or waits for longer than {NAPS * limit:.0f} seconds: {remedy}")
-        if self.seconds >= LONG * limit or time.monotonic() > self.deadline:
-            raise LeftToHuman(f"it took longer than {LONG * limit:.0f} seconds: {remedy}")
+            if (count := len(self.culprits | dict.fromkeys(self.late))) > MOST_CULPRITS:
+                raise LeftToHuman(f"{count} of its cells end the process or do not stop: look by hand.")
 
 
 @cache

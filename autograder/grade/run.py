@@ -19,7 +19,7 @@ from autograder.errors import BadInput, NotebookError, SetupError
 from autograder.grade.classroom import Classroom, official, open_classroom, writing_in
 from autograder.grade.export import Row, write_grades
 from autograder.grade.feedback import Page, write_page
-from autograder.grade.gradebook import open_gradebook, record, register
+from autograder.grade.gradebook import open_gradebook, record, register, withdraw
 from autograder.grade.hidden import secret_of
 from autograder.grade.intake import Intake, Submission, collect, legible, notes_in, read_cells
 from autograder.grade.job import Job, Judged, seconds_from
@@ -81,7 +81,7 @@ def seconds_a_cell(room: Classroom) -> float:
     """The class's own limit, `c.Execute.timeout` in its nbgrader_config.py."""
     try:
         config = PyFileConfigLoader(room.config.name, path=str(room.root)).load_config()
-    except Exception as error:  # it is a program of the instructor's, and may raise anything
+    except (Exception, SystemExit) as error:  # it is a program of the instructor's, and may raise anything
         raise BadInput(f"{room.config} cannot be run ({type(error).__name__}: {error}): correct it.") from error
     return seconds_from(config)
 
@@ -104,6 +104,7 @@ def grade_all(run: Run, submissions: Sequence[Submission], released: dict[Chapte
                     raise NotebookError(each.trouble)
                 notebook = restore(read_cells(each.path), released[each.chapter])
             except NotebookError as error:
+                withdraw(run.book, each.student, each.chapter, legible(str(error)))
                 say(each.student, each.chapter, f"unreadable: {error}", str(error))
                 continue
             except (OSError, SetupError):

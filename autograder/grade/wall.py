@@ -38,6 +38,11 @@ SETTINGS = {
 }
 
 
+def direct(path: str) -> Path:
+    """A path without `..`, of which bubblewrap makes another; else as it is: an environment's Python is a link."""
+    return Path(path).parent.resolve() / Path(path).name if ".." in Path(path).parts else Path(path)
+
+
 def command(number: int) -> list[str]:
     """bubblewrap, and what is to be seen inside."""
     user, group = map(str, INSIDE)
@@ -45,15 +50,15 @@ def command(number: int) -> list[str]:
     wall += ["--die-with-parent", "--new-session", "--clearenv", "--hostname", "sandbox"]
     for name, value in SETTINGS.items():
         wall += ["--setenv", name, value]
-    python = [sys.executable, "-I", "-S", "-c", PROGRAM, str(number), "warm"]
+    python = [str(direct(sys.executable)), "-I", "-S", "-c", PROGRAM, str(number), "warm"]
     wall += [*system(), *interpreter(), *project(number), "--remount-ro", "/"]
     return [shutil.which("bwrap") or "bwrap", *wall, "--", *python]
 
 
 PROGRAM = (
     "import sys; "
-    f"sys.path[:0] = [{APP!r}, {APP + '/course'!r}, {sysconfig.get_path('purelib')!r}, "
-    f"{sysconfig.get_path('platlib')!r}]; import runpy; "
+    f"sys.path[:0] = [{APP!r}, {APP + '/course'!r}, {str(direct(sysconfig.get_path('purelib')))!r}, "
+    f"{str(direct(sysconfig.get_path('platlib')))!r}]; import runpy; "
     "runpy.run_module('autograder.grade.worker', run_name='__main__', alter_sys=True)"
 )
 
@@ -73,7 +78,7 @@ def system() -> Iterator[str]:
 
 def interpreter() -> Iterator[str]:
     """Python and its packages: the environment, and the installation that it was made from."""
-    places = [*dict.fromkeys((Path(sys.base_prefix).resolve(), Path(sys.base_prefix), Path(sys.prefix)))]
+    places = [*dict.fromkeys((Path(sys.base_prefix).resolve(), direct(sys.base_prefix), direct(sys.prefix)))]
     for place in places:
         if str(place) not in ("/usr", "/usr/local"):
             yield from ("--ro-bind", str(place), str(place))
@@ -84,7 +89,7 @@ def interpreter() -> Iterator[str]:
 
 def packages() -> set[Path]:
     """Where the packages of this environment are."""
-    return {Path(sysconfig.get_path(name)) for name in ("purelib", "platlib")}
+    return {direct(sysconfig.get_path(name)) for name in ("purelib", "platlib")}
 
 
 def other_packages() -> Iterator[Path]:
@@ -102,7 +107,7 @@ def own_folders(bound: Sequence[Path]) -> Iterator[Path]:
     """Folders of the project that would be seen because Python is installed around it, or it into Python."""
     if not any(ROOT.is_relative_to(place) for place in bound):
         return
-    needed = {Path(sys.executable), *packages()}
+    needed = {direct(sys.executable), *packages()}
     for folder in filter(Path.is_dir, ROOT.iterdir()):
         ours = ROOT not in packages() or folder.name in ("autograder", "solutions")
         if ours and not folder.is_symlink() and not any(place.is_relative_to(folder) for place in needed):

@@ -35,7 +35,16 @@ MARKS = ("exercise", "check", "given", "figure", "widget")
 KINDS = {"code": "code", "markdown": "markdown", "md": "markdown", "raw": "raw"}
 MARK_LINE = re.compile(r"# %%(?: \[(?P<kind>\w+)\])?(?P<marks>(?: \w+=\"[^\"]*\")*)\s*")
 MARK = re.compile(r' (\w+)="([^"]*)"')
-MAGIC = re.compile(r"\s*(?:[%!?]|[\w, ]+=\s*[%!])|.*\?\s*$")
+MAGIC = re.compile(r"""(?P<indent>[ \t\f]*+)(?:[%!?]|[^\W\d][\w, ]*=[ \t]*[%!]|[^'"\#\n]*\?[ \t]*$).*""", re.MULTILINE)
+"""A line of IPython's, where a statement begins: no statement of Python's is like it."""
+TOKEN = re.compile(
+    r"""
+    \'{3}(?:[^'\\]|\\.|'(?!''))*+(?:\'{3})? | "{3}(?:[^"\\]|\\.|"(?!""))*+(?:"{3})?
+    | '(?:[^'\\\n]|\\.)*+'? | "(?:[^"\\\n]|\\.)*+"? | \#[^\n]* | \\\n | [\n()\[\]{}]
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+"""What says whether a line begins a statement: strings, comments, brackets and ends of lines."""
 
 
 @dataclass(frozen=True)
@@ -211,35 +220,50 @@ def definition_cells(cells: Sequence[Cell]) -> list[Cell]:
     start a demo or a training run on import. A constant may use only names that definition cells before it made.
     """
     chosen: list[Cell] = []
+    known = set(dir(builtins))
     for cell in cells:
         if cell.kind != "code":
             continue
-        if "exercise" in cell.marks or "given" in cell.marks or (cell.added and _only_defines(cell, chosen)):
+        if "exercise" in cell.marks or "given" in cell.marks or (cell.added and _only_defines(cell, known)):
             chosen.append(cell)
+            known |= names_bound(cell.text)
     return chosen
 
 
 def python_text(text: str) -> str:
     """The cell without IPython's magics, each replaced by a `pass` so that line numbers stay. Raises SyntaxError.
 
-    Only a line at which Python itself stops is taken for a magic: `% width` may also continue an expression.
+    Only a line that begins a statement is taken for a magic: `% width` may also continue an expression.
     """
     return _read_python(text)[0]
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1024)
 def _read_python(text: str) -> tuple[str, ast.Module]:
-    lines = text.split("\n")
-    while True:
-        plain = "\n".join(lines)
-        try:
-            return plain, _parse(plain)
-        except SyntaxError as error:
-            number = (error.lineno or 0) - 1
-            if not 0 <= number < len(lines) or not MAGIC.match(lines[number]):
-                raise
-            indent = len(lines[number]) - len(lines[number].lstrip())
-            lines[number] = " " * indent + "pass"
+    try:
+        return text, _parse(text)
+    except SyntaxError:
+        plain = _without_magics(text)
+        if plain == text:
+            raise
+    return plain, _parse(plain)
+
+
+def _without_magics(text: str) -> str:
+    """In one pass: to ask Python for one after the other takes time that grows as the square of their number."""
+    kept, place, depth, begins = [], 0, 0, True
+    while place < len(text):
+        if begins and (magic := MAGIC.match(text, place)):
+            kept.append(magic["indent"] + "pass")
+            place = magic.end()
+        token = TOKEN.search(text, place)
+        end = token.end() if token else len(text)
+        sign = token[0] if token else ""
+        depth = max(0, depth + (sign in {"(", "[", "{"}) - (sign in {")", "]", "}"}))
+        begins = sign == "\n" and not depth
+        kept.append(text[place:end])
+        place = end
+    return "".join(kept)
 
 
 def names_bound(text: str) -> set[str]:
@@ -276,11 +300,11 @@ def _bound_by(statement: ast.stmt) -> Iterator[str]:
             waiting.extend(ast.iter_child_nodes(node))
 
 
-def _only_defines(cell: Cell, before: Sequence[Cell]) -> bool:
+def _only_defines(cell: Cell, before: set[str]) -> bool:
     body = _statements(cell.text)
     if cell.text.startswith("%%") or all(isinstance(statement, ast.Pass | ast.Expr) for statement in body):
         return False  # timed, captured, not Python, or nothing but a remark
-    known = set(dir(builtins)).union(*(names_bound(earlier.text) for earlier in before))
+    known = before.copy()
     for statement in body:
         if not _defines(statement, known):
             return False
@@ -310,15 +334,19 @@ def _plain_target(target: ast.expr, known: set[str]) -> bool:
     return isinstance(target, ast.Name)
 
 
+ALLOWED = (
+    ast.Constant, ast.Name, ast.Lambda, ast.Tuple, ast.List, ast.Set, ast.Dict, ast.UnaryOp, ast.BinOp, ast.BoolOp,
+    ast.Compare, ast.Attribute, ast.Subscript, ast.Slice, ast.JoinedStr, ast.FormattedValue, ast.IfExp, ast.Starred,
+)  # fmt: skip
+
+
 def _constant(value: ast.expr, known: set[str]) -> bool:
     """Whether an expression only combines literals and known names: no call, no comprehension, no await."""
-    if isinstance(value, ast.Lambda):
-        return True
-    if isinstance(value, ast.Name):
-        return value.id in known
-    allowed = (
-        ast.Constant, ast.Tuple, ast.List, ast.Set, ast.Dict, ast.UnaryOp, ast.BinOp, ast.BoolOp, ast.Compare,
-        ast.Attribute, ast.Subscript, ast.Slice, ast.JoinedStr, ast.FormattedValue, ast.IfExp, ast.Starred,
-    )  # fmt: skip
-    children = [child for child in ast.iter_child_nodes(value) if isinstance(child, ast.expr)]
-    return isinstance(value, allowed) and all(_constant(child, known) for child in children)
+    waiting = [value]  # and no call of itself: a long sum is as deep as it has terms
+    while waiting:
+        node = waiting.pop()
+        if not isinstance(node, ALLOWED) or (isinstance(node, ast.Name) and node.id not in known):
+            return False
+        if not isinstance(node, ast.Lambda):
+            waiting += [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
+    return True

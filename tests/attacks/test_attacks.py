@@ -14,6 +14,7 @@ from autograder.checks.judge import compared
 from autograder.checks.run import Outcome
 from autograder.checks.stored import identical
 from autograder.course import ROOT, chapter
+from autograder.grade import hearing
 from autograder.grade.hidden import hidden_reference, points_of, shown_reference
 from autograder.grade.job import Job
 from autograder.grade.judge import judge, warm_sandbox
@@ -178,3 +179,13 @@ def test_an_attack_in_one_exercise_costs_that_one(submit: Submit, answers: dict)
         cells = HOSTILE[name]
         judged = submit(answers | {"start-dot-loop": FORGED["start-dot-loop"]}, *cells, seconds=1.0)
         assert judged.points == {"start-dot-loop-check": 0.0, "start-dot-check": 2.0}, name
+
+
+def test_cells_that_python_cannot_read_in_time_are_for_a_human(
+    submit: Submit, answers: dict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hearing, "START_SECONDS", 3.0)
+    judged = submit(answers, "f'" + "{a}" * 160_000 + "'")
+    assert judged.points == dict.fromkeys(FULL)
+    assert "to read its cells: look at them by hand." in judged.trouble
+    assert submit(answers, "%a\n" * 20_000).points == FULL

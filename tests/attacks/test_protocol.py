@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from autograder.checks.stored import StoredCase
 from autograder.grade.findings import Ruling
-from autograder.grade.hearing import Hearing, Question
+from autograder.grade.hearing import Hearing, Limits, Question
 from autograder.grade.protocol import LARGEST, LENGTHS, Frames, ProtocolError, carries, pack, text_of
 from autograder.grade.sandbox import Ending
 from gradwright._cells import Cell
@@ -108,7 +108,7 @@ def test_a_boolean_is_one_and_a_text_can_be_written() -> None:
 def hearing() -> Hearing:
     cases = [StoredCase("one", {"a": np.ones(1)}, {"x": np.ones(1)})]
     cells = [Cell("code", "x = 1", id="first"), Cell("code", "y = 1", id="second")]
-    return Hearing(0, cells, [Question("start-dot", cases, 1), Question("start-dot-loop", cases, 1)], 1)
+    return Hearing(0, cells, [Question("start-dot", cases, 1), Question("start-dot-loop", cases, 1)], Limits(1))
 
 
 OUTCOME = {"names": ["x"], "weak": [], "odd": {}, "raised": None, "changed": [], "printed": "", "warned": []}

@@ -11,13 +11,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from autograder.grade import clock
+from autograder.grade import budget, clock
 from autograder.grade import judge as judging
 from autograder.grade.clock import BUSY, NAP, RunClock, Watch, children
+from autograder.grade.hearing import Hearing
 from autograder.grade.judge import judge, warm_sandbox
+from autograder.grade.sandbox import Ending
 
 from .conftest import Notebook, with_answer
-from .test_judge import CLEAN, FIRST, FULL, SECOND, WALLED, job_of, no_sandbox_stays  # noqa: F401 - a fixture of this module too
+from .test_judge import CLEAN, FIRST, FULL, SECOND, WALLED, job_of, no_sandbox_stays, verdict  # noqa: F401 - a fixture of this module too
 
 BUSY_ANSWER = """import time
 def dot(a, b):
@@ -73,16 +75,60 @@ def test_what_sleeps_is_ended(where: str, solution: Notebook, released: Notebook
     assert judged.rulings["start-dot"] == "timed out"
 
 
-def test_a_submission_that_sleeps_and_sleeps_is_left_to_a_human(
+STUBBORN = """
+    while True:
+        try:
+            while True: sum(range(1000))
+        except BaseException: pass"""
+
+
+def test_what_is_over_budget_is_told_and_costs_nothing_before_it(
     solution: Notebook, released: Notebook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(judging, "NAPS", 1)
-    nap = "__import__('time').sleep(1000)"
-    text = "import numpy as np\ndef dot{}(a, b):\n    " + nap
-    asleep = with_answer(with_answer(solution, "start-dot-loop", text.format("_loop")), "start-dot", text.format(""))
-    judged = judge(job_of(asleep, released, 0.2))
+    """One that sleeps, and one that cannot be stopped."""
+    for name, body in (("NAPS", "\n    __import__('time').sleep(1000)"), ("LONG", STUBBORN)):
+        monkeypatch.setattr(budget, name, 1)
+        asleep = with_answer(solution, "start-dot", "import numpy as np\ndef dot(a, b):" + body)
+        assert judge(job_of(asleep, released, 0.5)).points == {FIRST: 2.0, SECOND: 0.0}
+        asleep = with_answer(asleep, "start-dot-loop", "import numpy as np\ndef dot_loop(a, b):" + body)
+        judged = judge(job_of(asleep, released, 0.5))
+        assert (judged.points, judged.trouble) == (dict.fromkeys(FULL, 0.0), "")
+        assert set(judged.rulings.values()) == {"timed out"}
+        assert "not run to its end, since time was up: all its answers and cells together" in verdict(judged, SECOND)
+        monkeypatch.undo()
+
+
+def test_one_budget_for_all_runs_and_tries(
+    solution: Notebook, released: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the grader used in vain costs no points: then a human has to look."""
+    runs = []
+
+    class Failing(type(warm_sandbox(0, WALLED))):
+        def run(self, talk: Hearing) -> Ending:
+            ending = super().run(talk)
+            if len(runs) < 2:
+                talk.given.clear()
+                runs.append(talk.limits.cpu)
+                return Ending("no way at all", seconds=ending.seconds + 200)
+            return ending
+
+        def stop(self) -> None:
+            """It goes on being warm."""
+
+    def ended(hearing: Hearing, ending: Ending) -> None:
+        if ending.way == "no way at all":
+            raise RuntimeError("the grader's fault")
+        kept(hearing, ending)
+
+    kept, failing = Hearing.end, Failing(0)
+    monkeypatch.setattr(Hearing, "end", ended)
+    monkeypatch.setattr(judging, "sandbox_of", lambda job: failing)
+    judged = judge(job_of(solution, released))
+    type(warm_sandbox(0, WALLED)).stop(failing)
     assert judged.points == dict.fromkeys(FULL)
-    assert "sleeps or waits for longer" in judged.trouble
+    assert "longer than any honest work" in judged.trouble
+    assert runs[0] > runs[1] > 0
 
 
 class Times(RunClock):

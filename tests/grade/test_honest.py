@@ -95,3 +95,17 @@ def test_every_alternative_is_right(exercise, solution: Notebook, released: Note
         other.name = exercise.name
         text = "\n".join(ast.unparse(part) for part in (*needed, other))
         assert judge(job_of(with_answer(solution, exercise.id, text), released)).points == FULL, name
+
+
+LOOP = "while True: pass\n"
+
+
+def test_a_demonstration_that_never_ends_costs_nothing_but_itself(solution: Notebook, released: Notebook) -> None:
+    """What its cell defines below it is there, in the runs that follow too."""
+    assert judge(job_of(with_answer(solution, "start-dot", LOOP + CLEAN), released, 1)).points == FULL
+    ends = "import os\ndef dot_loop(a, b):\n    os._exit(1)"
+    helped = with_answer(
+        with_answer(solution, "start-dot-loop", ends), "start-dot", "def dot(a, b):\n    return inner(a, b)"
+    )
+    judged = judge(job_of(with_cells(helped, code(LOOP + INNER)), released, 1))
+    assert judged.points == {"start-dot-loop-check": 0.0, "start-dot-check": 2.0}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ from autograder.course import chapters
 from autograder.errors import BadInput, NotebookError
 from autograder.grade import intake
 from autograder.grade.classroom import Classroom, official, open_classroom
-from autograder.grade.intake import choose, collect, meant, read_cells
+from autograder.grade.intake import choose, collect, meant, notes_in, read_cells
 
 from .conftest import START, Notebook, code, hand_in
 
@@ -240,14 +242,17 @@ def test_a_configuration_that_cannot_be_run_is_said(
     assert "nbgrader_config.py cannot be run (NameError: name 'thirty' is not defined): correct it." in said
 
 
-@pytest.mark.parametrize("limit", ["'soon'", "-1", "0", "None", "float('inf')", "[10]"])
+@pytest.mark.parametrize("limit", ["'soon'", "-1", "0", "None", "float('inf')", "[10]", "1e-9", "1e300"])
 def test_a_limit_that_is_none_is_said(
     tmp_path: Path, released: Notebook, capsys: pytest.CaptureFixture[str], limit: str
 ) -> None:
     hand_in(tmp_path, "one", released)
     (tmp_path / "nbgrader_config.py").write_text(f"c = get_config()\nc.Execute.timeout = {limit}")
     said = one_sentence(capsys, str(tmp_path))
-    assert f"c.Execute.timeout is {eval(limit)!r} in nbgrader_config.py: give it seconds, such as 10." in said
+    assert (
+        f"c.Execute.timeout is {eval(limit)!r} in nbgrader_config.py: give it seconds, such as 10, from 1 to 3600."
+        in said
+    )
 
 
 def test_a_gradebook_that_is_none_is_said(
@@ -256,3 +261,69 @@ def test_a_gradebook_that_is_none_is_said(
     hand_in(tmp_path, "one", released)
     (tmp_path / "gradebook.db").write_text("no database at all")
     assert "gradebook.db cannot be used (file is not a database)" in one_sentence(capsys, str(tmp_path))
+
+
+@contextlib.contextmanager
+def as_an_ordinary_user() -> Iterator[None]:
+    """Root reads everything."""
+    before = os.geteuid()
+    os.seteuid(before or 65534)
+    try:
+        yield
+    finally:
+        os.seteuid(before)
+
+
+@pytest.mark.skipif(not hasattr(os, "seteuid"), reason="Windows has other permissions")
+@pytest.mark.parametrize("mode", [0o000, 0o444])
+@pytest.mark.parametrize("closed", ["student", "chapter", "notebook"])
+def test_what_may_not_be_read_costs_that_submission(closed: str, mode: int, released: Notebook) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        root = Path(name)
+        root.chmod(0o755)
+        hand_in(root, "other", released)
+        path = hand_in(root, "one", released)
+        place = {"student": path.parents[1], "chapter": path.parent, "notebook": path}[closed]
+        place.chmod(mode if closed != "notebook" else 0)
+        with as_an_ordinary_user():
+            found = collect(Classroom(root), [START])
+            remarks, unread = found.remarks, {}
+            for each in found.submissions:
+                notes_in(root / "submitted" / each.student / START.folder)
+                try:
+                    read_cells(each.path) if each.path else unread.update({each.student: each.trouble})
+                except NotebookError as error:
+                    unread[each.student] = str(error)
+        place.chmod(0o755)
+    said = [*remarks, *unread.values()]
+    assert [each.student for each in found.submissions] == (["other"] if closed == "student" else ["one", "other"])
+    assert "other" not in unread
+    assert len(said) == 1
+    assert "cannot be read (Permission denied): check its permissions." in said[0]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows needs rights to make links, and has no FIFOs")
+@pytest.mark.parametrize("change", ["gone", "link", "pipe", "folder", "folder gone"])
+def test_a_notebook_that_changes_after_it_was_found(change: str, tmp_path: Path, released: Notebook) -> None:
+    path = hand_in(tmp_path, "one", released)
+    other = hand_in(tmp_path, "other", released)
+    (found,) = [each for each in collect(Classroom(tmp_path), [START]).submissions if each.student == "one"]
+    path.unlink()
+    if change == "link":
+        path.symlink_to(other)
+    elif change == "pipe":
+        os.mkfifo(path)
+    elif change == "folder":
+        path.mkdir()
+    elif change == "folder gone":
+        path.parent.rmdir()
+    with pytest.raises(NotebookError, match=r"cannot be read|is no file"):
+        read_cells(found.path)
+
+
+def test_a_configuration_that_ends_python_is_said(
+    tmp_path: Path, released: Notebook, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hand_in(tmp_path, "one", released)
+    (tmp_path / "nbgrader_config.py").write_text("raise SystemExit(0)")
+    assert "nbgrader_config.py cannot be run (SystemExit: 0): correct it." in one_sentence(capsys, str(tmp_path))

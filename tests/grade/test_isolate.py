@@ -5,10 +5,13 @@ from __future__ import annotations
 import errno
 import platform
 import struct
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from autograder.course import ROOT
 from autograder.grade import isolate, sandbox
 
 # Linux's own numbers (asm/unistd_64.h for x86_64, asm-generic/unistd.h for aarch64): name, x86_64, aarch64.
@@ -80,3 +83,12 @@ def test_libraries_are_not_hidden_from_a_run(folder: str, seen: str, monkeypatch
     assert isolate.hidden() == list(isolate.HIDDEN)
     monkeypatch.setattr(sys, "path", ["/usr/lib/python3.11", folder])
     assert {*isolate.HIDDEN} - {*isolate.hidden()} == {seen}
+
+
+@pytest.mark.skipif(bool(sandbox.weakness()), reason="no isolation on this machine")
+def test_a_python_named_by_a_roundabout_path_starts_the_sandbox() -> None:
+    place = Path(sys.executable)
+    roundabout = place.parent / ".." / place.parent.name / place.name
+    program = "from autograder.grade.sandbox import weakness; print(weakness())"
+    said = subprocess.run([roundabout, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert (said.stdout, said.stderr) == ("\n", "")

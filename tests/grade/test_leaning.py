@@ -50,7 +50,13 @@ def test_whatever_breaks_an_answer_is_found(chapter: Chapter) -> None:
     exercises, answers = exercises_of(chapter.number), solved(chapter)
     for spoilt in exercises:
         cells = with_answers(chapter, answers | {spoilt.id: BROKEN[spoilt.kind].format(name=spoilt.name)})
-        begin = {"chapter": chapter.number, "cells": [vars(cell) for cell in cells], "chosen": False, "seconds": 60}
+        begin = {
+            "chapter": chapter.number,
+            "cells": [vars(cell) for cell in cells],
+            "chosen": False,
+            "late": [],
+            "seconds": 60,
+        }
         with limited(chapter.number):
             module = run_cells(begin, nobody)
             later = [exercise for exercise in exercises if exercise.position > spoilt.position]

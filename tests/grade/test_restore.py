@@ -132,3 +132,19 @@ def test_no_manually_graded_cell_is_released(official: Notebook) -> None:
 def test_a_cell_that_is_not_python_is_survived(official: Notebook) -> None:
     broken = with_answer(official, "start-dot", "def dot(a, b:\n\x00")
     assert cell(restore(broken["cells"], official), "start-dot")["source"] == "def dot(a, b:\n\x00"
+
+
+def test_nothing_that_was_handed_in_is_parsed(
+    solved: Notebook, official: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python takes minutes for some texts, and here the whole class would wait."""
+
+    def refused(*arguments: object, **options: object) -> None:
+        raise AssertionError("parsed")
+
+    cell(solved, "start-dot")["source"] += "\nx = (  # no Python any more"
+    monkeypatch.setattr("builtins.compile", refused)
+    made = restore(stripped(solved)["cells"], official)
+    monkeypatch.undo()
+    assert ids(made) == ids(official)
+    assert "no Python any more" in cell(made, "start-dot")["source"]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 
 import pytest
 
 from autograder.errors import NotebookError, SourceError
-from gradwright._cells import definition_cells, names_bound, python_text, read_notebook, read_source
+from gradwright import _cells
+from gradwright._cells import Cell, definition_cells, names_bound, python_text, read_notebook, read_source
 
 
 def cells_of(project, text):
@@ -202,3 +204,41 @@ def test_magics_become_pass_and_keep_the_lines():
     assert python_text(text) == "pass\nif True:\n    pass\npass\npass\nx = (7\n% 4)\n"
     with pytest.raises(SyntaxError):
         python_text("x = (")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "".join(f"%a{i}\n" for i in range(20_000)),
+        "a = 1\n" * 20_000 + "".join(f"%a{i}\n" for i in range(20_000)),
+        " " * 400_000 + "x = (",
+        "'" + "\\'" * 200_000,
+        '"""\\"' * 100_000,
+        "?" * 300_000 + "x",
+        "(\n" * 200_000,
+    ],
+    ids=["magics", "magics below code", "spaces", "quotes", "long strings", "questions", "brackets"],
+)
+def test_a_cell_is_parsed_twice_at_most(text, monkeypatch):
+    kept, parsed = _cells._parse, []
+    monkeypatch.setattr(_cells, "_parse", lambda plain: parsed.append(plain) or kept(plain))
+    with contextlib.suppress(SyntaxError, MemoryError):
+        python_text(text)
+    assert 1 <= len(parsed) <= 2
+
+
+def test_a_magic_stands_where_a_statement_begins():
+    text = 'x = """\n%d items\n"""\ny = [1,  # (\n% 2, "\'",\n3]\nz = 7 \\\n% 4\n# f?\n%time (\nw = \'%\'\nf.g??\n  !ls'
+    told = text.replace("%time (", "pass").replace("f.g??", "pass").replace("!ls", "pass")
+    assert _cells._without_magics(text) == told
+
+
+def test_a_long_sum_is_a_constant():
+    assert definition_cells([long := Cell("code", "x = " + "1 + " * 900 + "1", added=True)]) == [long]
+
+
+def test_each_cell_s_names_are_found_once(monkeypatch):
+    kept, found = _cells.names_bound, []
+    monkeypatch.setattr(_cells, "names_bound", lambda text: found.append(text) or kept(text))
+    cells = [Cell("code", f"x{i} = {i}", added=True) for i in range(40)]
+    assert len(definition_cells(cells)) == len(found) == 40
