@@ -1,7 +1,8 @@
 """The inside: runs a learner's definition cells and answers with arrays. Everything it says is believed by nobody.
 
-    python worker.py NUMBER warm    a process that waits, with everything imported; each run is a copy of it
-    python worker.py NUMBER once    one run, without isolation, on stdin and stdout
+    python worker.py NUMBER warm USER    a process that waits, with everything imported; each run is a copy of it, and
+                                         all of them are this user's
+    python worker.py NUMBER once         one run, without isolation, on stdin and stdout
 
 A run reads the cells and executes them; then, question by question, inputs come in and outcomes go out, so that code
 which runs early has seen nothing of what is asked later. The warm process sees none of it: it hands the connection to
@@ -57,13 +58,15 @@ class TimeIsUp(BaseException):
 # The warm process
 
 
-def warm(number: int) -> None:
+def warm(number: int, user: int) -> None:
     """Wait for connections on stdin, a socket, and answer each from a copy of this process."""
     gradwright.chapter(number)
     for chapter in CHAPTERS:
         if chapter.number < number and chapter.source.is_file():
             importlib.import_module(chapter.module)
     rehearse(number)
+    if reason := settled(user):
+        sys.exit(reason)
     isolate.hide_memory()
     isolate.filter_program(platform.machine())
     gc.collect()
@@ -79,13 +82,27 @@ def warm(number: int) -> None:
             attend(control, handles[0])
 
 
+def settled(user: int) -> str:
+    """Go on as the user who has all runs. Returns why there should be none; empty where all is well."""
+    changed = user != os.getuid()
+    isolate.become(user)
+    folders = [*sys.path, *(folder for folder, _, _ in os.walk(sys.path[0]))]
+    if changed and (place := isolate.unreadable(folders)):  # a run that cannot import would cost a learner points
+        place = os.path.relpath(place, sys.path[0]) if place.startswith(sys.path[0]) else place
+        return f"only root can read {place}, and no submission runs as root: chmod -R go+rX it and what is beside it"
+    if not isolate.is_limited():
+        return "the kernel does not limit the threads of this user: grade as a normal user, not as root"
+    return ""
+
+
 def attend(control: socket.socket, handle: int) -> None:
     """One run: a copy of this process answers, and this one waits for its end or for the order to end it."""
+    outer = os.getuid(), os.getgid()
     pid = isolate.fork_apart()
     if pid == 0:
         try:
             connection = take_only(handle)
-            isolate.isolate()
+            isolate.isolate(outer)
             serve(connection.recv, connection.sendall)
         finally:
             isolate.end(1)
@@ -346,7 +363,7 @@ def time_limit(seconds: float) -> Iterator[None]:
 if __name__ == "__main__":
     chapter_number, way = int(sys.argv[1]), sys.argv[2]
     if way == "warm":
-        warm(chapter_number)
+        warm(chapter_number, int(sys.argv[3]))
     else:
         gradwright.chapter(chapter_number)
         once()
