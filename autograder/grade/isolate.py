@@ -14,7 +14,7 @@ import signal
 import struct
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import NoReturn
 
@@ -95,20 +95,31 @@ def become(user: int) -> None:
         drop_capabilities()
 
 
-def unreadable(folders: Iterable[str]) -> str:
-    """The first of these folders, or of what is in them, that this process may not read; empty where there is none."""
+def closed_places(project: str) -> list[str]:
+    """What this process may not read of the libraries and of the project, of which two levels say enough."""
+    places: dict[str, None] = {}
+    for path in unreadable([*sys.path, *(folder for folder, _, _ in os.walk(project))]):
+        inside = path.removeprefix(f"{project}/")
+        places["/".join(inside.split("/")[:2]) if inside != path else path] = None
+    return [*places]
+
+
+def unreadable(folders: Iterable[str]) -> Iterator[str]:
+    """Of these folders, and of what is in them, all that this process may not read."""
     for folder in folders:
         try:
-            inside = os.listdir(folder)
+            inside = sorted(os.listdir(folder))
         except PermissionError:
-            return folder
+            while not os.access(os.path.dirname(folder), os.X_OK):
+                folder = os.path.dirname(folder)
+            yield folder
+            continue
         except OSError:  # sys.path names a zip file that need not be there
             continue
         for path in (os.path.join(folder, name) for name in inside):
             wanted = os.R_OK | os.X_OK if os.path.isdir(path) else os.R_OK
             if not os.access(path, wanted) and not os.path.islink(path):
-                return path
-    return ""
+                yield path
 
 
 def is_limited() -> bool:

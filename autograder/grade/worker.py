@@ -19,6 +19,7 @@ import json
 import os
 import platform
 import select
+import shlex
 import signal
 import socket
 import sys
@@ -49,6 +50,8 @@ Send = Callable[..., None]
 LARGEST_FRAME = 64 * 2**20
 """Bytes of a frame from the judge, who is trusted."""
 REHEARSAL_SECONDS = 5.0
+MOST_NAMED = 8
+"""Files and folders in one sentence."""
 
 
 class TimeIsUp(BaseException):
@@ -86,12 +89,14 @@ def settled(user: int) -> str:
     """Go on as the user who has all runs. Returns why there should be none; empty where all is well."""
     changed = user != os.getuid()
     isolate.become(user)
-    folders = [*sys.path, *(folder for folder, _, _ in os.walk(sys.path[0]))]
-    if changed and (place := isolate.unreadable(folders)):  # a run that cannot import would cost a learner points
-        place = os.path.relpath(place, sys.path[0]) if place.startswith(sys.path[0]) else place
-        return f"only root can read {place}, and no submission runs as root: chmod -R go+rX it and what is beside it"
     if not isolate.is_limited():
         return "the kernel does not limit the threads of this user: grade as a normal user, not as root"
+    if changed and (places := isolate.closed_places(sys.path[0])):  # a run that cannot import something would cost a learner points
+        more = f" (and {len(places) - MOST_NAMED} more)" if len(places) > MOST_NAMED else ""
+        return (
+            f"no submission runs as root, and only root can read what they need: in the project's folder, run "
+            f"chmod -R go+rX {shlex.join(places[:MOST_NAMED])}{more}"
+        )
     return ""
 
 
