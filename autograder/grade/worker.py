@@ -91,7 +91,8 @@ def settled(user: int) -> str:
     isolate.become(user)
     if not isolate.is_limited():
         return "the kernel does not limit the threads of this user: grade as a normal user, not as root"
-    if changed and (places := isolate.closed_places(sys.path[0])):  # a run that cannot import something would cost a learner points
+    places = isolate.closed_places(sys.path[0]) if changed else []
+    if places:  # a run that cannot import something would cost a learner points
         more = f" (and {len(places) - MOST_NAMED} more)" if len(places) > MOST_NAMED else ""
         return (
             f"no submission runs as root, and only root can read what they need: in the project's folder, run "
