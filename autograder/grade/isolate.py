@@ -13,6 +13,8 @@ import platform
 import signal
 import struct
 import sys
+import threading
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import NoReturn
 
@@ -27,8 +29,8 @@ PRIVATE = "/private"
 """The only place where a learner's code can write: empty at the start of a run, gone at its end."""
 HIDDEN = ("/proc", "/tmp", "/dev/shm")
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "pts")
-"""This machine's own: where root grades, the run's user owns them outside, and could take away everybody's right to
-use them. Mounted read-only they can be written to and not be changed."""
+"""This machine's own: whoever owns them outside could take away everybody's right to use them. Mounted read-only they
+can be written to and not be changed."""
 SPACE = "size=32m,nr_inodes=1k,mode=700"
 MEMORY = 2 * 2**30
 """Bytes of address space."""
@@ -84,6 +86,55 @@ def call(name: str, *arguments: object) -> int:
     return result
 
 
+def become(user: int) -> None:
+    """Another user of this namespace, and the group of the same number, from now on and with no way back."""
+    if user != os.getuid():
+        os.setgroups([])
+        os.setresgid(user, user, user)
+        os.setresuid(user, user, user)
+        drop_capabilities()
+
+
+def closed_places(project: str) -> list[str]:
+    """What this process may not read of the libraries and of the project, of which two levels say enough."""
+    places: dict[str, None] = {}
+    for path in unreadable([*sys.path, *(folder for folder, _, _ in os.walk(project))]):
+        inside = path.removeprefix(f"{project}/")
+        places["/".join(inside.split("/")[:2]) if inside != path else path] = None
+    return [*places]
+
+
+def unreadable(folders: Iterable[str]) -> Iterator[str]:
+    """Of these folders, and of what is in them, all that this process may not read."""
+    for folder in folders:
+        try:
+            inside = sorted(os.listdir(folder))
+        except PermissionError:
+            while not os.access(os.path.dirname(folder), os.X_OK):
+                folder = os.path.dirname(folder)
+            yield folder
+            continue
+        except OSError:  # sys.path names a zip file that need not be there
+            continue
+        for path in (os.path.join(folder, name) for name in inside):
+            wanted = os.R_OK | os.X_OK if os.path.isdir(path) else os.R_OK
+            if not os.access(path, wanted) and not os.path.islink(path):
+                yield path
+
+
+def is_limited() -> bool:
+    """Whether the kernel holds this process's user to a number of threads. Root it does not."""
+    before = resource.getrlimit(resource.RLIMIT_NPROC)
+    resource.setrlimit(resource.RLIMIT_NPROC, (0, before[1]))
+    try:
+        threading.Thread(target=int).start()
+    except RuntimeError:
+        return True
+    finally:
+        resource.setrlimit(resource.RLIMIT_NPROC, before)
+    return False
+
+
 def hide_memory() -> None:
     """Nobody may look into this process from another of the same user."""
     call("prctl", SET_DUMPABLE, 0, 0, 0, 0)
@@ -104,11 +155,14 @@ def fork_apart() -> int:
     return pid
 
 
-def isolate() -> None:
-    """In a child of `fork_apart`: an empty private place, nothing of /proc, no capabilities, no new processes."""
+def isolate(outer: tuple[int, int]) -> None:
+    """In a child of `fork_apart`: an empty private place, nothing of /proc, no capabilities, no new processes.
+
+    outer  user and group of the process that it was forked from
+    """
     call("prctl", SET_DUMPABLE, 1, 0, 0, 0)  # else /proc/self is not ours
-    user, group = INSIDE
-    for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+    users, groups = (f"{inner} {number} 1" for inner, number in zip(INSIDE, outer, strict=True))
+    for name, text in (("setgroups", "deny"), ("uid_map", users), ("gid_map", groups)):
         with open(f"/proc/self/{name}", "w") as file:
             file.write(text)
     for place in hidden():
@@ -135,12 +189,19 @@ def kept_flags(place: str) -> int:
 
 INSIDE = (1000, 1000)
 """User and group in the sandbox."""
+SPARED = 1
+"""Where root grades: user and group of the warm process once it has read what it needs, and so of all runs. Outside
+they are nobody's. Root's own processes the kernel does not limit."""
+
+
+def drop_capabilities() -> None:
+    header, nothing = struct.pack("<Ii", 0x20080522, 0), bytes(24)
+    call("capset", header, nothing)
 
 
 def drop_rights() -> None:
     call("prctl", SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
-    header, nothing = struct.pack("<Ii", 0x20080522, 0), bytes(24)
-    call("capset", header, nothing)
+    drop_capabilities()
     program = filter_program(platform.machine())
     code = ctypes.create_string_buffer(program, len(program))
     pointer = struct.pack("@HP", len(program) // 8, ctypes.addressof(code))

@@ -32,7 +32,7 @@ from autograder.errors import SetupError
 from autograder.grade.clock import BUSY, SHORTEST, RunClock, Watch, children, last_below
 from autograder.grade.isolate import CALLS
 from autograder.grade.protocol import Frames, Message, ProtocolError
-from autograder.grade.wall import SETTINGS, command
+from autograder.grade.wall import SETTINGS, started
 
 MOST_BYTES = 64 * 2**20
 """Of all that one run may say."""
@@ -128,7 +128,7 @@ class Walled:
         self.control.settimeout(PATIENCE)
         with theirs, tempfile.TemporaryFile() as complaints:
             quiet = {"stdout": subprocess.DEVNULL, "stderr": complaints, "start_new_session": True}  # no Ctrl-C
-            self.process = subprocess.Popen(command(self.number), stdin=theirs, env={}, **quiet)
+            self.process = started(self.number, stdin=theirs, env={}, **quiet)
             theirs.close()
             if self.heard() != b"ready":
                 self.stop()

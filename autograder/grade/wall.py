@@ -1,19 +1,24 @@
-"""The wall itself: the command that starts bubblewrap, and all that is to be seen inside.
+"""The wall itself: how bubblewrap is started, and all that is to be seen inside.
 
 That is Python, the checks without their reference values and the answers of earlier chapters: no class, no network.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import socket
+import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from autograder.course import ROOT, chapters
-from autograder.grade.isolate import INSIDE, PRIVATE
+from autograder.errors import SetupError
+from autograder.grade.isolate import INSIDE, PRIVATE, SPARED
 
 APP = "/course"
 """Where the project's files stand in the sandbox."""
@@ -38,21 +43,98 @@ SETTINGS = {
 }
 
 
+SPARE = range(60706, 61184, 2)
+"""Users that neither systemd nor the distributions give to anybody. Of each pair the second has runs, and the first
+nothing: bubblewrap asks for a user 0 inside."""
+NEEDED = 1 << 6 | 1 << 7 | 1 << 31
+"""CAP_SETGID, CAP_SETUID, CAP_SETFCAP: to give a namespace other users than one's own, and root."""
+
+
+def started(number: int, **how: Any) -> subprocess.Popen[bytes]:
+    """bubblewrap with a warm process. Raises SetupError where it may not have the users that it needs."""
+    first = spare()
+    if not first:
+        return subprocess.Popen(command(number), **how)
+    ours, theirs = socket.socketpair()
+    with ours, theirs, theirs.dup() as again:
+        ends = theirs.fileno(), again.fileno()
+        process = subprocess.Popen(command(number, *ends), pass_fds=ends, **how)
+        theirs.close()
+        again.close()
+        try:
+            map_users(ours, first)
+        except OSError as error:
+            process.kill()
+            process.wait()
+            raise SetupError(f"bubblewrap cannot be given a user for submissions: {error}") from error
+    return process
+
+
+def spare() -> int:
+    """Where root grades, the first of two users out here that nobody has; else 0, and where none can be had.
+
+    Each process that grades has its own, since kernels before 5.14 count the threads of all runs of a user together.
+    """
+    if os.geteuid() != 0:
+        return 0
+    held = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("CapEff"))
+    first = SPARE[os.getpid() % len(SPARE)]
+    there = all(is_mapped(kind, first) for kind in ("uid", "gid"))
+    return first if there and int(held.split()[1], 16) & NEEDED == NEEDED else 0
+
+
+def is_mapped(kind: str, first: int) -> bool:
+    """Whether this and the next number are users or groups here: a container may have but a few."""
+    rows = (map(int, line.split()) for line in Path(f"/proc/self/{kind}_map").read_text().splitlines())
+    return any(start <= first and first + 1 < start + count for start, _, count in rows)
+
+
+def map_users(bubblewrap: socket.socket, first: int) -> None:
+    """Give a new bubblewrap its users: ours, who can read what we can, and the two that nobody has."""
+    told = b""
+    while b"}" not in told:
+        data = bubblewrap.recv(1 << 12)
+        if not data:
+            return  # it has ended, and says why on stderr
+        told += data
+    for kind, inner in zip(("uid", "gid"), INSIDE, strict=True):
+        ours = os.geteuid() if kind == "uid" else os.getegid()
+        text = f"{SPARED - 1} {first} 2\n{inner} {ours} 1\n"
+        Path(f"/proc/{json.loads(told)['child-pid']}/{kind}_map").write_text(text)
+    bubblewrap.send(b"\n")
+
+
+def command(number: int, *ends: int) -> list[str]:
+    """bubblewrap, and what is to be seen inside.
+
+    ends  where it tells its process's number, and where it waits until that has its users
+    """
+    user, group = map(str, INSIDE)
+    wall = ["--unshare-all", "--unshare-user", "--uid", user, "--gid", group, "--cap-drop", "ALL"]
+    wall += ["--die-with-parent", "--new-session", "--clearenv", "--hostname", "sandbox"]
+    if ends:
+        user = str(SPARED)
+        wall += ["--info-fd", str(ends[0]), "--userns-block-fd", str(ends[1])]
+        wall += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
+    for name, value in SETTINGS.items():
+        wall += ["--setenv", name, value]
+    shown = [*system(), *interpreter(), *project(number)]
+    wall += [*folders_above(shown), *shown, "--remount-ro", "/"]
+    python = [str(direct(sys.executable)), "-I", "-S", "-c", PROGRAM, str(number), "warm", user]
+    return [shutil.which("bwrap") or "bwrap", *wall, "--", *python]
+
+
 def direct(path: str) -> Path:
     """A path without `..`, of which bubblewrap makes another; else as it is: an environment's Python is a link."""
     return Path(path).parent.resolve() / Path(path).name if ".." in Path(path).parts else Path(path)
 
 
-def command(number: int) -> list[str]:
-    """bubblewrap, and what is to be seen inside."""
-    user, group = map(str, INSIDE)
-    wall = ["--unshare-all", "--unshare-user", "--uid", user, "--gid", group, "--cap-drop", "ALL"]
-    wall += ["--die-with-parent", "--new-session", "--clearenv", "--hostname", "sandbox"]
-    for name, value in SETTINGS.items():
-        wall += ["--setenv", name, value]
-    python = [str(direct(sys.executable)), "-I", "-S", "-c", PROGRAM, str(number), "warm"]
-    wall += [*system(), *interpreter(), *project(number), "--remount-ro", "/"]
-    return [shutil.which("bwrap") or "bwrap", *wall, "--", *python]
+def folders_above(shown: Sequence[str]) -> Iterator[str]:
+    """The folders that lead to what is shown. Where bubblewrap makes them by itself, they are its own user's alone."""
+    places = [place for way, place in zip(shown, shown[2:], strict=False) if way in ("--ro-bind", "--ro-bind-try")]
+    for folder in sorted({folder for place in places for folder in Path(place).parents}):
+        if not folder.is_symlink():
+            yield from ("--dir", str(folder))
 
 
 PROGRAM = (

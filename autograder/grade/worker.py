@@ -1,7 +1,8 @@
 """The inside: runs a learner's definition cells and answers with arrays. Everything it says is believed by nobody.
 
-    python worker.py NUMBER warm    a process that waits, with everything imported; each run is a copy of it
-    python worker.py NUMBER once    one run, without isolation, on stdin and stdout
+    python worker.py NUMBER warm USER    a process that waits, with everything imported; each run is a copy of it, and
+                                         all of them are this user's
+    python worker.py NUMBER once         one run, without isolation, on stdin and stdout
 
 A run reads the cells and executes them; then, question by question, inputs come in and outcomes go out, so that code
 which runs early has seen nothing of what is asked later. The warm process sees none of it: it hands the connection to
@@ -18,6 +19,7 @@ import json
 import os
 import platform
 import select
+import shlex
 import signal
 import socket
 import sys
@@ -50,6 +52,8 @@ LARGEST_FRAME = 64 * 2**20
 REHEARSAL_SECONDS = 5.0
 LATE_SECONDS = 1.0
 """For a cell that was stopped in an earlier run."""
+MOST_NAMED = 8
+"""Files and folders in one sentence."""
 
 
 class TimeIsUp(BaseException):
@@ -59,13 +63,15 @@ class TimeIsUp(BaseException):
 # The warm process
 
 
-def warm(number: int) -> None:
+def warm(number: int, user: int) -> None:
     """Wait for connections on stdin, a socket, and answer each from a copy of this process."""
     gradwright.chapter(number)
     for chapter in CHAPTERS:
         if chapter.number < number and chapter.source.is_file():
             importlib.import_module(chapter.module)
     rehearse(number)
+    if reason := settled(user):
+        sys.exit(reason)
     isolate.hide_memory()
     isolate.filter_program(platform.machine())
     gc.collect()
@@ -81,13 +87,30 @@ def warm(number: int) -> None:
             attend(control, handles[0])
 
 
+def settled(user: int) -> str:
+    """Go on as the user who has all runs. Returns why there should be none; empty where all is well."""
+    changed = user != os.getuid()
+    isolate.become(user)
+    if not isolate.is_limited():
+        return "the kernel does not limit the threads of this user: grade as a normal user, not as root"
+    places = isolate.closed_places(sys.path[0]) if changed else []
+    if places:  # a run that cannot import something would cost a learner points
+        more = f" (and {len(places) - MOST_NAMED} more)" if len(places) > MOST_NAMED else ""
+        return (
+            f"no submission runs as root, and only root can read what they need: in the project's folder, run "
+            f"chmod -R go+rX {shlex.join(places[:MOST_NAMED])}{more}"
+        )
+    return ""
+
+
 def attend(control: socket.socket, handle: int) -> None:
     """One run: a copy of this process answers, and this one waits for its end or for the order to end it."""
+    outer = os.getuid(), os.getgid()
     pid = isolate.fork_apart()
     if pid == 0:
         try:
             connection = take_only(handle)
-            isolate.isolate()
+            isolate.isolate(outer)
             serve(connection.recv, connection.sendall)
         finally:
             isolate.end(1)
@@ -350,7 +373,7 @@ def time_limit(seconds: float) -> Iterator[None]:
 if __name__ == "__main__":
     chapter_number, way = int(sys.argv[1]), sys.argv[2]
     if way == "warm":
-        warm(chapter_number)
+        warm(chapter_number, int(sys.argv[3]))
     else:
         gradwright.chapter(chapter_number)
         once()

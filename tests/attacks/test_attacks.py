@@ -47,7 +47,7 @@ def test_no_process_outlives_its_run(submit: Submit, answers: dict) -> None:
     wall = warm_sandbox(0, True).process.pid
     before = sorted(descendants(wall))
     assert before
-    for name in ("thread that goes on", "blocks the alarm", "kills all", "escapes"):
+    for name in ("thread that goes on", "threads without end", "blocks the alarm", "kills all", "escapes"):
         submit(FORGED, *HOSTILE[name], seconds=0.5)
     assert sorted(descendants(wall)) == before
     warm_sandbox(0, True).stop()
