@@ -42,7 +42,7 @@ def carries(array: np.ndarray) -> bool:
 
 @cache
 def can_be_sent(dtype: np.dtype) -> bool:
-    return name_of(dtype) in DTYPES or (dtype.kind == "U" and dtype.itemsize <= 4 * LONGEST_TEXT)
+    return name_of(dtype) in DTYPES or (dtype.kind == "U" and 0 < dtype.itemsize <= 4 * LONGEST_TEXT)
 
 
 @cache
@@ -113,8 +113,10 @@ KNOWN = {name: np.dtype(name) for name in DTYPES}
 
 
 def text_dtype(name: str) -> np.dtype:
+    """Of no characters there is none: NumPy would make room for one in each element, of which a frame has nothing."""
     digits = name.removeprefix("<U")
-    if digits == name or not (digits.isascii() and digits.isdigit() and len(digits) < 5 and int(digits) <= 1000):
+    known = digits != name and digits.isascii() and digits.isdigit() and len(digits) < 5
+    if not known or not 1 <= int(digits) <= LONGEST_TEXT:
         raise ProtocolError("an array of a dtype that is never sent")
     return np.dtype(name)
 
@@ -122,7 +124,7 @@ def text_dtype(name: str) -> np.dtype:
 def array_of(body: bytes, start: int, count: int, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
     """An array, read-only where it can be, in which every element is one that NumPy itself could have made."""
     try:
-        if dtype.itemsize == 0 or not count:
+        if not count:
             return np.zeros(shape, dtype)
         if dtype.kind == "b":
             return np.ndarray(shape, np.uint8, body, start) != 0

@@ -226,6 +226,11 @@ HOSTILE: dict[str, tuple[str, ...]] = {
         attack("say(frame({'kind': 'outcomes', 'id': 'start-dot', 'cases': [OUTCOME], 'in_time': True,\n"
                "    'arrays': [['<f8', [2**62, 2**62]]]}))"),
     ),
+    "texts larger than the machine": (
+        CHANNEL,
+        attack("for id in ('start-dot-loop', 'start-dot'):\n    say(frame({'kind': 'outcomes', 'id': id, 'cases': [],\n"
+               "        'in_time': True, 'arrays': [['<U0', [2**23, 2**23]]]}))"),
+    ),
     "objects in a frame": (CHANNEL, attack("say(frame({'kind': 'outcomes', 'arrays': [['|O', [1]]]}, b'x' * 8))")),
     "deep json": (CHANNEL, attack("d = b'[' * 10**5\nsay(struct.pack('>II', len(d), len(d)) + d)")),
     "cells without end": (

@@ -77,6 +77,8 @@ BAD = {
     "too many numbers": frame({"arrays": [["<f8", [1]]]}, b"x" * 9),
     "no such character": frame({"arrays": [["<U1", [1]]]}, b"\xff\xff\xff\xff"),
     "a long text": frame({"arrays": [["<U99999", [0]]]}),
+    "texts of nothing": frame({"arrays": [["<U0", [2**10]]]}),
+    "texts of nothing, larger than the machine": frame({"arrays": [["<U0", [2**23, 2**23]]]}),
     "a text of signs": frame({"arrays": [["<U-1", [0]]]}),
     "too many arrays": frame({"arrays": [["<f8", [0]]] * 5000}),
     "a long frame": LENGTHS.pack(LARGEST + 1, 2),
