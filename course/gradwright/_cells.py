@@ -9,6 +9,7 @@ import ast
 import builtins
 import json
 import re
+import textwrap
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -35,8 +36,16 @@ MARKS = ("exercise", "check", "given", "figure", "widget")
 KINDS = {"code": "code", "markdown": "markdown", "md": "markdown", "raw": "raw"}
 MARK_LINE = re.compile(r"# %%(?: \[(?P<kind>\w+)\])?(?P<marks>(?: \w+=\"[^\"]*\")*)\s*")
 MARK = re.compile(r' (\w+)="([^"]*)"')
-MAGIC = re.compile(r"""(?P<indent>[ \t\f]*+)(?:[%!?]|[^\W\d][\w, ]*=[ \t]*[%!]|[^'"\#\n]*\?[ \t]*$).*""", re.MULTILINE)
-"""A line of IPython's, where a statement begins: no statement of Python's is like it."""
+MAGIC = re.compile(
+    r"""
+    (?P<indent>[ \t\f]*+)
+    (?: [%!?/,;] | [^\W\d](?:[^'"\#\n=(]|'[^'\n]*'|"[^"\n]*")*+(?<=[\w\]\ \t])=[ \t]*[%!] | [^'"\#\n]*\?[ \t]*$ )
+    (?:[^\\\n]|\\\n?)*+
+    """,
+    re.MULTILINE | re.VERBOSE,
+)
+"""A line of IPython's, where a statement begins, with those that continue it: no statement of Python's is like it."""
+PROMPT = re.compile(r"^(?:>>>|\.\.\.)(?: |$)", re.MULTILINE)
 TOKEN = re.compile(
     r"""
     \'{3}(?:[^'\\]|\\.|'(?!''))*+(?:\'{3})? | "{3}(?:[^"\\]|\\.|"(?!""))*+(?:"{3})?
@@ -251,10 +260,11 @@ def _read_python(text: str) -> tuple[str, ast.Module]:
 
 def _without_magics(text: str) -> str:
     """In one pass: to ask Python for one after the other takes time that grows as the square of their number."""
+    text = _cleaned(text)
     kept, place, depth, begins = [], 0, 0, True
     while place < len(text):
         if begins and (magic := MAGIC.match(text, place)):
-            kept.append(magic["indent"] + "pass")
+            kept.append(magic["indent"] + "pass" + "\n" * magic[0].count("\n"))
             place = magic.end()
         token = TOKEN.search(text, place)
         end = token.end() if token else len(text)
@@ -264,6 +274,13 @@ def _without_magics(text: str) -> str:
         kept.append(text[place:end])
         place = end
     return "".join(kept)
+
+
+def _cleaned(text: str) -> str:
+    """The cell as IPython has it before it looks for magics: without the indentation of a block that it was pasted from
+    and without Python's prompts; and with line ends as a browser has them."""
+    text = textwrap.dedent(text.replace("\r\n", "\n").replace("\r", "\n"))
+    return PROMPT.sub("", text) if text.lstrip("\n").startswith(">>>") else text
 
 
 def names_bound(text: str) -> set[str]:
@@ -302,7 +319,7 @@ def _bound_by(statement: ast.stmt) -> Iterator[str]:
 
 def _only_defines(cell: Cell, before: set[str]) -> bool:
     body = _statements(cell.text)
-    if cell.text.startswith("%%") or all(isinstance(statement, ast.Pass | ast.Expr) for statement in body):
+    if cell.text.lstrip().startswith("%%") or all(isinstance(statement, ast.Pass | ast.Expr) for statement in body):
         return False  # timed, captured, not Python, or nothing but a remark
     known = before.copy()
     for statement in body:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import json
+import random
 
 import pytest
+from IPython.core.inputtransformer2 import TransformerManager
 
 from autograder.errors import NotebookError, SourceError
 from gradwright import _cells
@@ -231,6 +234,57 @@ def test_a_magic_stands_where_a_statement_begins():
     text = 'x = """\n%d items\n"""\ny = [1,  # (\n% 2, "\'",\n3]\nz = 7 \\\n% 4\n# f?\n%time (\nw = \'%\'\nf.g??\n  !ls'
     told = text.replace("%time (", "pass").replace("f.g??", "pass").replace("!ls", "pass")
     assert _cells._without_magics(text) == told
+
+
+PIECES = [
+    "x = 1", "def f(a):\n    %time a\n    return a", "@d\ndef h():\n    return 2", "if x:\n    !ls\nelse:\n    f?",
+    "# it's?",
+    "s = '''\n%time x\nf?\n'''", "z = (1\n  % 2)", "z = 10 \\\n  % 3", "z = {\n'a': 1  # it's?\n}", "s = '%d?' % 3",
+    "%time f(x)", "!ls it's", "!ls \\\n  -l", "%timeit f(1, \\\n   2)", "x = !ls \\\n -a", "a, b = !ls", "x[0] = !ls",
+    "d.a = %time f(1)", "d['='] = !ls", "n: int = %time 3", "?f", "f.g??", "*.txt?", "!!ls", "x += 1  # !ls",
+]  # fmt: skip
+NO_CELLS = ["x += !ls", "f(x = !ls)", "x = (", "x = y ? 1 : 2", "def f(:"]
+
+
+def without_calls(text):
+    """What is left of a cell where all that IPython does by itself is gone."""
+
+    class Plain(ast.NodeTransformer):
+        def visit(self, node):
+            ours = isinstance(node, ast.Pass) or (
+                isinstance(node, ast.stmt) and "get_ipython" in ast.unparse(node)[:40]
+            )
+            return None if ours and not hasattr(node, "body") else self.generic_visit(node)
+
+    return ast.dump(Plain().visit(ast.parse(text)))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_ipython_reads_is_read_alike(seed):
+    """Lines of its own in any order, with any line ends, pasted from a block or a prompt: else the cell is lost."""
+    draw = random.Random(seed)
+    for _ in range(100):
+        text = "\n".join(draw.sample(PIECES, 3))
+        wanted = without_calls(TransformerManager().transform_cell(text))
+        got = python_text(text)
+        assert without_calls(got) == wanted, text
+        assert got.count("\n") == text.count("\n")
+        for end in ("\r\n", "\r"):
+            assert without_calls(python_text(text.replace("\n", end))) == wanted, (text, end)
+    assert python_text("/f 1\n,f a b\n;f a b") == "pass\npass\npass"
+    for text in (
+        "    def f():\n        return 1",
+        "\n\tx = 1\n\ty = 2",
+        ">>> def f():\n...     return 1\n...\n>>> x = 2",
+    ):
+        assert without_calls(python_text(text)) == without_calls(TransformerManager().transform_cell(text))
+
+
+@pytest.mark.parametrize("text", NO_CELLS)
+def test_what_ipython_cannot_read_is_not_read(text):
+    for read in (python_text, lambda text: ast.parse(TransformerManager().transform_cell(text))):
+        with pytest.raises(SyntaxError):
+            read(text)
 
 
 def test_a_long_sum_is_a_constant():
