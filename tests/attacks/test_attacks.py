@@ -20,7 +20,7 @@ from autograder.grade.job import Job
 from autograder.grade.judge import judge, warm_sandbox
 from autograder.grade.restore import restore
 
-from .conftest import SECRET, Submit, descendants, everything
+from .conftest import SECRET, START, Submit, descendants, everything
 from .hostile import ESCAPES, FORGED, HOSTILE, attack
 
 FULL = {"start-dot-loop-check": 2.0, "start-dot-check": 2.0}
@@ -179,6 +179,22 @@ def test_an_attack_in_one_exercise_costs_that_one(submit: Submit, answers: dict)
         cells = HOSTILE[name]
         judged = submit(answers | {"start-dot-loop": FORGED["start-dot-loop"]}, *cells, seconds=1.0)
         assert judged.points == {"start-dot-loop-check": 0.0, "start-dot-check": 2.0}, name
+
+
+STUCK = "import signal\nsignal.pthread_sigmask(0, range(1, 64))\nwhile True: pass"
+
+
+@pytest.mark.parametrize("body", ["import os\nos._exit(0)", "import os\nos.kill(os.getpid(), 9)", STUCK])
+@pytest.mark.usefixtures("submit")
+def test_any_number_of_cells_that_end_a_run_is_no_way_to_a_human(body: str, released: dict, answers: dict) -> None:
+    """Each costs what it would have defined: a right answer has its points, and a forged one nothing."""
+    sources = [f"{body}\nvalue{i} = 1" for i in range(8)]
+    sources.append("def total():\n    return " + " + ".join(f"value{i}" for i in range(8)))
+    own = [{"cell_type": "code", "id": f"own-{i}", "source": text, "metadata": {}} for i, text in enumerate(sources)]
+    for given, points in ((answers, FULL), (FORGED, NOTHING)):
+        cells = restore([*own, *filled_in(released, given)["cells"]], released)
+        judged = judge(Job("one", START.number, START.folder, cells, SECRET, True, 0.3))
+        assert (judged.points, judged.trouble) == (points, "")
 
 
 def test_cells_that_python_cannot_read_in_time_are_for_a_human(
