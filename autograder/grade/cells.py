@@ -113,7 +113,15 @@ def below(body: Sequence[ast.stmt], line: int) -> Iterator[ast.stmt]:
             if isinstance(node, NAMED + ASSIGNED) or (isinstance(node, BLOCKS) and defines(node)):
                 yield node
         elif isinstance(node, BLOCKS):
-            yield from below([*node.body, *getattr(node, "orelse", ()), *getattr(node, "finalbody", ())], line)
+            yield from below(rest_of(node, line), line)
+
+
+def rest_of(block: ast.stmt, line: int) -> list[ast.stmt]:
+    """The statements in a block among which those are that would have come after a line: of two branches one."""
+    branches = [block.body, *(handler.body for handler in getattr(block, "handlers", ()))]
+    taken = next((branch for branch in branches if branch[0].lineno <= line <= branch[-1].end_lineno), None)
+    otherwise = [] if taken and (taken is not block.body or isinstance(block, ast.If)) else getattr(block, "orelse", [])
+    return [*(taken or block.body), *otherwise, *getattr(block, "finalbody", ())]
 
 
 def defines(block: ast.stmt) -> bool:

@@ -184,12 +184,12 @@ def test_an_attack_in_one_exercise_costs_that_one(submit: Submit, answers: dict)
 STUCK = "import signal\nsignal.pthread_sigmask(0, range(1, 64))\nwhile True: pass"
 
 
-@pytest.mark.parametrize("body", ["import os\nos._exit(0)", "import os\nos.kill(os.getpid(), 9)", STUCK])
+@pytest.mark.parametrize("body", ["import os\nos._exit(0)", "import ctypes\nctypes.string_at(0)", STUCK])
 @pytest.mark.usefixtures("submit")
 def test_any_number_of_cells_that_end_a_run_is_no_way_to_a_human(body: str, released: dict, answers: dict) -> None:
     """Each costs what it would have defined: a right answer has its points, and a forged one nothing."""
-    sources = [f"{body}\nvalue{i} = 1" for i in range(8)]
-    sources.append("def total():\n    return " + " + ".join(f"value{i}" for i in range(8)))
+    sources = [f"{body}\nvalue{i} = 1" for i in range(6)]
+    sources.append("def total():\n    return " + " + ".join(f"value{i}" for i in range(6)))
     own = [{"cell_type": "code", "id": f"own-{i}", "source": text, "metadata": {}} for i, text in enumerate(sources)]
     for given, points in ((answers, FULL), (FORGED, NOTHING)):
         cells = restore([*own, *filled_in(released, given)["cells"]], released)

@@ -69,6 +69,11 @@ HONEST: dict[str, Honest] = {
         code("if __name__ == '__main__':\n" + textwrap.indent(INNER, "    "))),
     "definitions in a block below what fails here": lambda s: with_answer(
         s, "start-dot", "if True:\n    display(1)\n    import numpy as np\n" + textwrap.indent(CLEAN, "    ")),
+    "a branch below what fails here, and another": lambda s: with_answer(
+        s, "start-dot", "if True:\n    display(1)\n" + textwrap.indent(CLEAN, "    ") + "\nelse:\n    dot = None"),
+    "a handler below what fails here": lambda s: with_answer(
+        s, "start-dot", "try:\n    import no_such_module\nexcept ImportError:\n    display(1)\n"
+        + textwrap.indent(CLEAN, "    ") + "\nelse:\n    dot = None"),
     "a block below what fails here": lambda s: with_answer(
         s, "start-dot", "get_ipython()\ntry:\n    import no_such_module\nexcept ImportError:\n    import numpy as np\n"
         + CLEAN.removeprefix("import numpy as np\n")),
