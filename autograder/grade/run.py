@@ -111,6 +111,7 @@ def grade_all(run: Run, submissions: Sequence[Submission], released: dict[Chapte
                 raise
             except Exception as error:  # whatever a file is made to do to us, it never stops a class
                 trouble = f"the grader cannot read it ({type(error).__name__}): look at the file, and report it."
+                withdraw(run.book, each.student, each.chapter, trouble)
                 say(each.student, each.chapter, f"error: {trouble}", trouble)
                 continue
             job = Job(each.student, each.chapter.number, each.chapter.folder, notebook, secret, run.walled, limit)

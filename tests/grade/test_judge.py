@@ -299,8 +299,9 @@ def test_a_job_whose_process_was_killed_is_no_zero(released: Notebook) -> None:
     assert result.trouble
 
 
+@pytest.mark.parametrize("ours", [False, True], ids=["a broken file", "a fault of the grader's"])
 def test_a_submission_that_cannot_be_read_any_more_has_no_old_points(
-    tmp_path: Path, solution: Notebook, monkeypatch: pytest.MonkeyPatch
+    ours: bool, tmp_path: Path, solution: Notebook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not in the formgrader either; what was entered by hand stays, and the old one, handed in again, has its own."""
     path = hand_in(tmp_path, "one", solution)
@@ -314,10 +315,28 @@ def test_a_submission_that_cannot_be_read_any_more_has_no_old_points(
             comments = {comment.auto_comment for notebook in found.notebooks for comment in notebook.comments}
             return found.score, found.needs_manual_grade, comments
 
+    def by_hand() -> tuple[float | None, float | None, set[str | None]]:
+        with open_gradebook(room) as book:
+            grade = book.find_grade(FIRST, START.name, START.folder, "one")
+            return grade.manual_score, grade.extra_credit, {c.manual_comment for c in grade.notebook.comments}
+
     assert graded() == (4.0, False, {None})
-    path.write_bytes(b"{")
-    score, by_hand, comments = graded()
-    assert (score, by_hand) == (0.0, True)
-    assert all("Of an earlier submission. Now: start.ipynb is not valid JSON" in comment for comment in comments)
+    with open_gradebook(room) as book:
+        grade = book.find_grade(FIRST, START.name, START.folder, "one")
+        grade.manual_score, grade.extra_credit = 1.5, 0.25
+        for comment in grade.notebook.comments:
+            comment.manual_comment = "Well explained."
+        book.db.commit()
+    entered = by_hand()
+    said = "the grader cannot read it (ZeroDivisionError)" if ours else "start.ipynb is not valid JSON"
+    with monkeypatch.context() as patch:
+        if ours:
+            patch.setattr(grading, "restore", lambda *_: 1 // 0)
+        path.write_bytes(json.dumps(solution).encode() if ours else b"{")
+        score, waits, comments = graded()
+    assert (score, waits) == (1.75, True)
+    assert all(f"Of an earlier submission. Now: {said}" in comment for comment in comments)
+    assert by_hand() == entered
     path.write_text(json.dumps(solution))
-    assert graded() == (4.0, False, {None})
+    assert graded() == (3.75, True, {None})
+    assert by_hand() == entered
