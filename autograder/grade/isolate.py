@@ -55,6 +55,7 @@ CALLS = {
         "refused": (
             *(29, 30, 41, 57, 58, 59, 64, 68, 101, 135, 155, 161, 165, 166, 240, 248, 249, 250, 272, 298, 303, 304),
             *(308, 310, 311, 319, 321, 322, 323, 425, 426, 427, 428, 429, 430, 431, 432, 434, 438, 442, 447),
+            *(103, 141, 142, 144, 162, 203, 251, 306, 314),
         ),
     },
     "aarch64": {
@@ -65,11 +66,13 @@ CALLS = {
         "refused": (
             *(39, 40, 41, 51, 92, 97, 117, 180, 186, 190, 194, 196, 198, 217, 218, 219, 221, 241, 264, 265, 268, 270),
             *(271, 279, 280, 281, 282, 425, 426, 427, 428, 429, 430, 431, 432, 434, 438, 442, 447),
+            *(30, 81, 116, 118, 119, 122, 140, 267, 274),
         ),
     },
 }
 """Numbers of system calls by kind of processor. Refused: to start processes and programs, to connect, to trace or look
-into processes, to share memory or leave messages, to change mounts and namespaces, keys, BPF, io_uring."""
+into processes, to share memory or leave messages, to change mounts and namespaces, keys, BPF, io_uring; to read the
+kernel's log, to make all disks wait, and to be scheduled after others: time without a processor is not counted."""
 
 
 @cache

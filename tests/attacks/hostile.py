@@ -131,6 +131,11 @@ PACKAGES = [p for lib in LIBRARIES for p in glob.glob(f"{lib}/python3*/*-package
 for place in sys.path + PACKAGES:
     tried(f"write {place}", lambda: open(f"{place}/left", "w"))
 tried("other packages", lambda: [p for p in PACKAGES if p not in sys.path and os.listdir(p)][0])
+tried("waits longer", lambda: os.nice(1))
+tried("waits for others", lambda: os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0)))
+tried("waits for one processor", lambda: os.sched_setaffinity(0, os.sched_getaffinity(0)))
+tried("reads the kernel's log", lambda: libc.klogctl(3, ctypes.create_string_buffer(9), 9))
+tried("makes disks wait", lambda: libc.syncfs(os.open("/private", os.O_RDONLY)))
 tried("trace", lambda: libc.ptrace(16, 1, 0, 0))
 tried("listing", lambda: os.listdir("/proc")[0])
 tried("root", lambda: os.setuid(0))

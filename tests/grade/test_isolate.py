@@ -23,7 +23,8 @@ name_to_handle_at 303 264, open_by_handle_at 304 265, setns 308 268, process_vm_
 process_vm_writev 311 271, memfd_create 319 279, bpf 321 280, execveat 322 281, userfaultfd 323 282,
 io_uring_setup 425 425, io_uring_enter 426 426, io_uring_register 427 427, open_tree 428 428, move_mount 429 429,
 fsopen 430 430, fsconfig 431 431, fsmount 432 432, pidfd_open 434 434, pidfd_getfd 438 438, mount_setattr 442 442,
-memfd_secret 447 447"""
+memfd_secret 447 447, syslog 103 116, setpriority 141 140, sched_setparam 142 118, sched_setscheduler 144 119,
+sync 162 81, sched_setaffinity 203 122, ioprio_set 251 30, syncfs 306 267, sched_setattr 314 274"""
 ALLOWED = """
 read 0 63, write 1 64, close 3 57, mmap 9 222, munmap 11 215, mprotect 10 226, brk 12 214, futex 202 98, openat 257 56,
 rt_sigaction 13 134, exit_group 231 94, getrandom 318 278, clock_gettime 228 113, setitimer 38 103, prlimit64 302 261,
