@@ -5,9 +5,11 @@ That is Python, the checks without their reference values and the answers of ear
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -61,9 +63,14 @@ def started(number: int, **how: Any) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(command(number, *ends), pass_fds=ends, **how)
         theirs.close()
         again.close()
+        child = child_of(ours)
         try:
-            map_users(ours, first)
+            if child:
+                map_users(child, first)
+                ours.send(b"\n")
         except OSError as error:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)  # it waits for a word of its parent's, and does not see that one end
             process.kill()
             process.wait()
             raise SetupError(f"bubblewrap cannot be given a user for submissions: {error}") from error
@@ -89,19 +96,23 @@ def is_mapped(kind: str, first: int) -> bool:
     return any(start <= first and first + 1 < start + count for start, _, count in rows)
 
 
-def map_users(bubblewrap: socket.socket, first: int) -> None:
-    """Give a new bubblewrap its users: ours, who can read what we can, and the two that nobody has."""
+def child_of(bubblewrap: socket.socket) -> int:
+    """The number of the process that a new bubblewrap has made; 0 where it has ended, and says why on stderr."""
     told = b""
     while b"}" not in told:
         data = bubblewrap.recv(1 << 12)
         if not data:
-            return  # it has ended, and says why on stderr
+            return 0
         told += data
+    return json.loads(told)["child-pid"]
+
+
+def map_users(child: int, first: int) -> None:
+    """Give a process its users: ours, who can read what we can, and the two that nobody has."""
     for kind, inner in zip(("uid", "gid"), INSIDE, strict=True):
         ours = os.geteuid() if kind == "uid" else os.getegid()
         text = f"{SPARED - 1} {first} 2\n{inner} {ours} 1\n"
-        Path(f"/proc/{json.loads(told)['child-pid']}/{kind}_map").write_text(text)
-    bubblewrap.send(b"\n")
+        Path(f"/proc/{child}/{kind}_map").write_text(text)
 
 
 def command(number: int, *ends: int) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -72,3 +73,15 @@ def descendants(pid: int) -> list[int]:
     children = Path(f"/proc/{pid}/task").glob("*/children")
     found = [int(child) for path in children for child in path.read_text().split()]
     return [*found, *(below for child in found for below in descendants(child))]
+
+
+def still_runs(pid: int) -> bool:
+    """Whether a process is there, and stays: the system takes a moment to end one that was killed."""
+    for _ in range(200):
+        try:
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX":
+                return False
+        except OSError:
+            return False
+        time.sleep(0.05)
+    return True

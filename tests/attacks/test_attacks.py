@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,7 @@ from autograder.grade.job import Job
 from autograder.grade.judge import judge, warm_sandbox
 from autograder.grade.restore import restore
 
-from .conftest import SECRET, START, Submit, descendants, everything
+from .conftest import SECRET, START, Submit, descendants, everything, still_runs
 from .hostile import ESCAPES, FORGED, HOSTILE, attack
 
 FULL = {"start-dot-loop-check": 2.0, "start-dot-check": 2.0}
@@ -52,18 +51,6 @@ def test_no_process_outlives_its_run(submit: Submit, answers: dict) -> None:
     assert sorted(descendants(wall)) == before
     warm_sandbox(0, True).stop()
     assert not [pid for pid in before if still_runs(pid)]
-
-
-def still_runs(pid: int) -> bool:
-    """Whether a process is there, and stays: the system takes a moment to end one that was killed."""
-    for _ in range(200):
-        try:
-            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX":
-                return False
-        except OSError:
-            return False
-        time.sleep(0.05)
-    return True
 
 
 def test_no_way_out_is_open(submit: Submit) -> None:

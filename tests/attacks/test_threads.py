@@ -19,7 +19,7 @@ from autograder.grade.restore import restore
 from autograder.grade.sandbox import Walled
 from autograder.grade.schedule import run_all
 
-from .conftest import SECRET, START, Submit, descendants, everything
+from .conftest import SECRET, START, Submit, descendants, everything, still_runs
 from .hostile import FORGED, attack
 
 AS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
@@ -126,12 +126,15 @@ def test_root_without_another_user_is_refused(monkeypatch: pytest.MonkeyPatch, w
 
 
 @ONLY_ROOT
-def test_a_user_that_may_not_be_given_is_told(monkeypatch: pytest.MonkeyPatch, walled: None) -> None:
+def test_a_user_that_may_not_be_given_is_told_and_nothing_stays(monkeypatch: pytest.MonkeyPatch, walled: None) -> None:
     monkeypatch.setattr(wall, "spare", lambda: 2**32 - 2)
+    told, kept = [], wall.child_of
+    monkeypatch.setattr(wall, "child_of", lambda end: told.append(kept(end)) or told[-1])
     sandbox = Walled(0)
     with pytest.raises(SetupError, match="bubblewrap cannot be given a user for submissions"):
         sandbox.start()
     sandbox.stop()
+    assert not still_runs(told[0])
 
 
 def machine(monkeypatch: pytest.MonkeyPatch, users: str, capabilities: int) -> None:
