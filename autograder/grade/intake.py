@@ -78,7 +78,7 @@ def collect(room: Classroom, chapters: Sequence[Chapter]) -> Intake:
             found.students.append(entry.name)
             try:
                 collect_student(room, entry, {chapter.folder: chapter for chapter in chapters}, found)
-            except PermissionError as error:
+            except OSError as error:  # the disk fails, perhaps, or it has just gone
                 found.remarks.append(f"submitted/{entry.name} cannot be read ({error.strerror}): {PERMISSIONS}")
         else:
             place = f"submitted/<student>/<NN_name>/{entry.name}"

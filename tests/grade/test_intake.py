@@ -302,6 +302,27 @@ def test_what_may_not_be_read_costs_that_submission(closed: str, mode: int, rele
     assert "cannot be read (Permission denied): check its permissions." in said[0]
 
 
+@pytest.mark.parametrize("code", [errno.EIO, errno.ENOENT, errno.ESTALE, errno.EACCES], ids=errno.errorcode.get)
+@pytest.mark.parametrize("closed", ["student", "chapter"])
+def test_a_folder_that_fails_while_it_is_read_stops_nobody(
+    code: int, closed: str, tmp_path: Path, released: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = hand_in(tmp_path, "one", released)
+    hand_in(tmp_path, "other", released)
+    bad = path.parents[1] if closed == "student" else path.parent
+    kept = intake.visible
+
+    def visible(folder: Path) -> list[Path]:
+        if folder == bad:
+            raise OSError(code, os.strerror(code))
+        return kept(folder)
+
+    monkeypatch.setattr(intake, "visible", visible)
+    found = collect(Classroom(tmp_path), [START])
+    assert [each.student for each in found.submissions if each.path] == ["other"]
+    assert os.strerror(code) in " ".join([*found.remarks, *(each.trouble for each in found.submissions)])
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows needs rights to make links, and has no FIFOs")
 @pytest.mark.parametrize("change", ["gone", "link", "pipe", "folder", "folder gone"])
 def test_a_notebook_that_changes_after_it_was_found(change: str, tmp_path: Path, released: Notebook) -> None:
