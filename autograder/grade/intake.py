@@ -26,6 +26,8 @@ MOST_TEXT = 2**19
 """Characters of the texts of its cells together: outputs may be large, but nobody types so much."""
 MOST_CELLS = 500
 """The longest notebook of the course has about a hundred."""
+MOST_NAMED = 5
+"""Files of a folder that are named in a sentence."""
 PERMISSIONS = "check its permissions."
 COPY_MARK = re.compile(r"[-_ ]*(\(\d+\)|copy\s?\d*|\d+)$", re.IGNORECASE)
 """What browsers and JupyterLab put behind the name of a second copy: `start (1)`, `start-Copy1`."""
@@ -154,7 +156,8 @@ def chosen(student: str, chapter: Chapter, there: Sequence[Path], where: str) ->
         if len(candidates) == 1:
             return checked(student, chapter, candidates[0], where)
     if there:
-        names = ", ".join(path.name for path in there)
+        more = f" and {len(there) - MOST_NAMED} more" if len(there) > MOST_NAMED else ""
+        names = ", ".join(path.name for path in there[:MOST_NAMED]) + more
         trouble = f"{where} holds {names} and none is {chapter.notebook}: rename the one that counts."
     else:
         trouble = f"{where} holds no notebook: it should hold {chapter.notebook}."

@@ -245,6 +245,7 @@ class Examination:
         """One run, again without each cell that ends it. `waits`: each question says with what the cells are run."""
         while True:
             self.budget.require()
+            # What is in a culprit's place on top of the course's answers has another text, and harms nobody.
             kept = [cell for cell in cells if cell.id not in self.culprits or cell not in self.cells]
             limits = Limits(self.job.seconds_a_cell, self.budget.cpu, self.budget.naps, frozenset(self.late))
             hearing = Hearing(self.job.number, kept, questions, limits, self.chosen, waits)

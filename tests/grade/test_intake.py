@@ -342,6 +342,15 @@ def test_a_notebook_that_changes_after_it_was_found(change: str, tmp_path: Path,
         read_cells(found.path)
 
 
+def test_of_many_notebooks_a_few_are_named(tmp_path: Path, released: Notebook) -> None:
+    """The sentence goes into the gradebook, into a page and on a line of the terminal."""
+    for number in range(300):
+        hand_in(tmp_path, "one", released, name=f"{number:03}{'x' * 200}.ipynb")
+    (found,) = collect(Classroom(tmp_path), [START]).submissions
+    assert "and 295 more and none is start.ipynb: rename the one that counts." in found.trouble
+    assert len(found.trouble) < 1500
+
+
 def test_a_configuration_that_ends_python_is_said(
     tmp_path: Path, released: Notebook, capsys: pytest.CaptureFixture[str]
 ) -> None:
