@@ -20,7 +20,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from dataclasses import dataclass
 from functools import cache
 from typing import Protocol
@@ -66,7 +65,7 @@ class Ending:
     signal: int = 0
     """What killed it, where it died of a signal."""
     seconds: float = 0.0
-    """CPU time, or without isolation simply the time."""
+    """CPU time, or where the system does not tell, the time in which it was not idle."""
     idle: float = 0.0
     """Time in which it slept or waited, as far as that can be told."""
 
@@ -263,7 +262,6 @@ class Bare:
 
     def run(self, talk: Talk) -> Ending:
         """One run. Raises OSError where the machine fails."""
-        start = time.monotonic()
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             paths = os.pathsep.join([str(ROOT), str(ROOT / "course")])
             settings = {**os.environ, **SETTINGS, "HOME": folder, "TMPDIR": folder, "MPLCONFIGDIR": folder}
@@ -275,10 +273,11 @@ class Bare:
                 clock = RunClock(lambda: process.pid)
                 way = converse(Pipes(process), talk, clock)
                 idle = clock.idle()
+                seconds = clock.cpu() or clock.age() - idle  # where the system does not tell, all that it lasted
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(process.pid, signal.SIGKILL) if hasattr(os, "killpg") else process.kill()
                 code = process.wait()
-        return Ending(way, max(0, -code) if way == "died" else 0, time.monotonic() - start - idle, idle)
+        return Ending(way, max(0, -code) if way == "died" else 0, seconds, idle)
 
     def stop(self) -> None:
         """Nothing: no process outlives its run."""

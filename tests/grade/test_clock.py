@@ -11,12 +11,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from autograder.grade import budget, clock
+from autograder.grade import budget, clock, sandbox
 from autograder.grade import judge as judging
 from autograder.grade.clock import BUSY, NAP, RunClock, Watch, children
-from autograder.grade.hearing import Hearing
+from autograder.grade.hearing import Hearing, Limits
 from autograder.grade.judge import judge, warm_sandbox
-from autograder.grade.sandbox import Ending
+from autograder.grade.sandbox import Bare, Ending
 
 from .conftest import Notebook, with_answer
 from .test_judge import CLEAN, FIRST, FULL, SECOND, WALLED, job_of, no_sandbox_stays, verdict  # noqa: F401 - a fixture of this module too
@@ -141,6 +141,13 @@ class Times(RunClock):
 
     def starved(self) -> float | None:
         return self.delayed
+
+
+def test_without_isolation_too_a_run_is_charged_what_it_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = Times()
+    times.used, times.delayed = 0.25, 1000.0  # the machine is busy with others
+    monkeypatch.setattr(sandbox, "RunClock", lambda find: times)
+    assert Bare(0).run(Hearing(0, [], [], Limits(10.0))) == Ending("done", seconds=0.25)
 
 
 def test_time_is_counted_where_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
