@@ -124,10 +124,8 @@ def open_classroom(folder: Path) -> Classroom:
     if not folder.is_dir():
         raise BadInput(f"{folder} is a file and not a class folder: name the folder that holds {layout}.")
     room = Classroom(folder.resolve())
-    if odd := [sign for sign in "?$" if sign in str(room.root)]:  # nbgrader would look for its files elsewhere
-        raise BadInput(
-            f"{room.root} has a {odd[0]} in its path, which nbgrader takes for a sign of its own: rename it."
-        )
+    if odd := MISREAD.search(str(room.root)):
+        raise BadInput(f"{room.root} has {odd[0]} in its path, which nbgrader takes for a sign of its own: rename it.")
     if not room.config.exists():
         require_room(room)
         write(room.config, CONFIG)
