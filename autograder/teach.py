@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from autograder.course import ROOT, chapters
@@ -31,6 +33,8 @@ def grade(named: str | None, weak: bool = False, root: Path = ROOT) -> int:
         add_sources(open_classroom(folder).source)
     from autograder.grade.run import grade_class  # it brings nbgrader, and a mistyped folder should not wait for that
 
+    with suppress(ValueError):  # not the main thread: nobody can end it alone
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # a service that is stopped ends as by Ctrl-C
     try:
         return grade_class(folder, weak or (not named and all_samples(folder)))
     except KeyboardInterrupt:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +18,9 @@ from autograder.errors import BadInput, NotebookError, SetupError
 from autograder.writing import write
 
 COURSE_ID = "gradwright"
-CONFIG = '''"""nbgrader's configuration for this class. Made once and never overwritten: change what you like.
+MISREAD = re.compile(r"[?$]|%[0-9a-fA-F]{2}")
+"""In a path: addresses of databases and names of settings' files are read otherwise than they are written."""
+CONFIG = r'''"""nbgrader's configuration for this class. Made once and never overwritten: change what you like.
 
 `nbgrader` finds it when it is started in this folder, and so does the formgrader.
 """
@@ -32,6 +35,15 @@ configure(c, Path(__file__).parent)
 # Seconds of CPU time that a cell, or the answer to one exercise, may take; a whole submission may take thirty times
 # as long. What sleeps or waits is stopped after three times as long, and a whole submission after ten.
 c.Execute.timeout = 10
+
+# What a submission loses that came after the due date of its assignment, which the formgrader's Manage Assignments can
+# set: "none" or, with "zero", all its points. A class of yours at c.AssignLatePenalties.plugin_class may take off some.
+# c.LateSubmissionPlugin.penalty_method = "zero"
+
+# How the files in an LMS's zip are named, for `nbgrader zip_collect`. This one is Moodle's.
+# c.FileNameCollectorPlugin.named_regexp = (
+#     r".*[\\/](?P<student_id>[^\\/]+)_\d+_assignsubmission_file[_\\/](?P<file_id>[^\\/]+)"
+# )
 
 # Where learners fetch and submit, if you use nbgrader's exchange: a folder that all of them can write to. They need the
 # same line, in /etc/jupyter/nbgrader_config.py or in ~/.jupyter/nbgrader_config.py.
@@ -112,6 +124,8 @@ def open_classroom(folder: Path) -> Classroom:
     if not folder.is_dir():
         raise BadInput(f"{folder} is a file and not a class folder: name the folder that holds {layout}.")
     room = Classroom(folder.resolve())
+    if odd := MISREAD.search(str(room.root)):
+        raise BadInput(f"{room.root} has {odd[0]} in its path, which nbgrader takes for a sign of its own: rename it.")
     if not room.config.exists():
         require_room(room)
         write(room.config, CONFIG)

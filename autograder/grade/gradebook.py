@@ -13,10 +13,12 @@ from nbformat import NotebookNode, from_dict
 from nbgrader import utils
 from nbgrader.api import Base, Grade, Gradebook, InvalidEntry, MissingEntry, SubmittedAssignment
 from nbgrader.dbutil import ALEMBIC_DIR
-from nbgrader.preprocessors import SaveCells
+from nbgrader.plugins import BasePlugin
+from nbgrader.preprocessors import AssignLatePenalties, SaveCells
 from sqlalchemy import Engine, create_engine, inspect
 from sqlalchemy.exc import SQLAlchemyError
 from tornado.log import app_log
+from traitlets.config import Config
 
 from autograder.course import Chapter
 from autograder.errors import BadInput, SetupError
@@ -27,6 +29,7 @@ from autograder.grade.job import Judged
 REMEDIES = {
     "full": "make room and grade again; what is graded stays graded",
     "locked": "close what else has it open, and grade again",
+    "unable to open": "allow it; a folder of that name must be moved away, a path over 500 characters made shorter",
     "readonly": "allow it to be written, and grade again",
     "no such column": "run `nbgrader db upgrade` in the class folder",
 }
@@ -98,8 +101,11 @@ class SaveTogether(SaveCells):
             super()._create_notebook(nb)
 
 
-def record(book: Gradebook, room: Classroom, student: str, chapter: Chapter, judged: Judged) -> tuple[float, int]:
-    """Enter the points of one submission, in one transaction. Returns its score, and how many cells wait for a human.
+def record(
+    book: Gradebook, room: Classroom, student: str, chapter: Chapter, judged: Judged, late: BasePlugin
+) -> tuple[float, int]:
+    """Enter the points of one submission, in one transaction, and what the class takes off one that came late. Returns
+    its score, and how many cells wait for a human.
 
     Manual grades, extra credit and comments stay. A cell graded by hand asks to be looked at again only where its
     automatic points have changed.
@@ -120,7 +126,36 @@ def record(book: Gradebook, room: Classroom, student: str, chapter: Chapter, jud
         blank = unanswered(judged.notebook)
         for comment in submission.comments:
             comment.auto_comment = "No response." if comment.name in blank else None
-        return sum(map(points_so_far, submission.grades)), sum(bool(g.needs_manual_grade) for g in submission.grades)
+        score = sum(map(points_so_far, submission.grades))
+        seconds = submission.assignment.total_seconds_late
+        submission.late_submission_penalty = penalty(late, student, score, seconds) if seconds > 0 else None
+        by_hand = sum(bool(grade.needs_manual_grade) for grade in submission.grades)
+        return score - (submission.late_submission_penalty or 0.0), by_hand
+
+
+def lateness(config: Config) -> BasePlugin:
+    """What takes points off late submissions, as the class has told nbgrader. Raises BadInput where there is none."""
+    try:
+        step = AssignLatePenalties(config=config)
+        step.init_plugin()
+    except Exception as error:  # it may be a class of the instructor's
+        raise BadInput(
+            f"what nbgrader_config.py says of late submissions cannot be used ({type(error).__name__}: {error}): "
+            f"correct c.AssignLatePenalties or c.LateSubmissionPlugin."
+        ) from error
+    return step.plugin_inst
+
+
+def penalty(late: BasePlugin, student: str, score: float, seconds: float) -> float | None:
+    """The points to take off, from none to all. Raises BadInput where the instructor's own class gives no number."""
+    try:
+        points = late.late_submission_penalty(student, score, seconds)
+        return None if points is None else max(0.0, min(float(points), score))
+    except Exception as error:  # it may do anything
+        raise BadInput(
+            f"{type(late).__name__}, which nbgrader_config.py names for late submissions, fails on {student} "
+            f"({type(error).__name__}: {error}): correct it, and grade again; what is graded stays graded."
+        ) from error
 
 
 def withdraw(book: Gradebook, student: str, chapter: Chapter, trouble: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import json
 import os
 import re
@@ -82,6 +83,11 @@ def collect(room: Classroom, chapters: Sequence[Chapter]) -> Intake:
                 collect_student(room, entry, {chapter.folder: chapter for chapter in chapters}, found)
             except OSError as error:  # the disk fails, perhaps, or it has just gone
                 found.remarks.append(f"submitted/{entry.name} cannot be read ({error.strerror}): {PERMISSIONS}")
+        elif entry.suffix.lower() == ".zip":
+            found.remarks.append(
+                f"submitted/{entry.name} is an archive: put it at downloaded/<NN_name>/archive/{entry.name} and run "
+                f"`nbgrader zip_collect <NN_name>` in the class folder, or unpack it by hand."
+            )
         else:
             place = f"submitted/<student>/<NN_name>/{entry.name}"
             found.remarks.append(f"submitted/{entry.name} belongs to no student: move it to {place}.")
@@ -144,8 +150,8 @@ def choose(room: Classroom, student: str, chapter: Chapter, folder: Path) -> Sub
     try:
         there = [entry for entry in visible(folder) if entry.suffix.lower() == ".ipynb"]
         return chosen(student, chapter, there, where)
-    except OSError as error:  # it may also have gone in the meantime
-        trouble = f"{where} cannot be read ({error.strerror}): {PERMISSIONS}"
+    except OSError as error:
+        trouble = f"{where} cannot be read ({error.strerror}): {remedy(error)}"
         return Submission(student, chapter, None, trouble)
 
 
@@ -229,11 +235,17 @@ def read_bytes(path: Path) -> bytes:
         if len(data) > LARGEST:
             raise NotebookError(f"{path.name} grows while it is read: hand it in again.")
     except OSError as error:
-        raise NotebookError(f"{path.name} cannot be read ({error.strerror}): {PERMISSIONS}") from error
+        raise NotebookError(f"{path.name} cannot be read ({error.strerror}): {remedy(error)}") from error
     if (parts := sum(map(data.count, (b"[", b"{", b",")))) > MOST_PARTS:
         most = f"{MOST_PARTS:,} are read at most"
         raise NotebookError(f"{path.name} has {parts:,} brackets and commas, and {most}: clear its outputs.")
     return data
+
+
+def remedy(error: OSError) -> str:
+    """What to do about a file that cannot be read: it may have been moved or replaced while the class was graded."""
+    gone = {errno.ENOENT: "put it back and grade again.", errno.ELOOP: "it is a link: put the file itself there."}
+    return gone.get(error.errno, PERMISSIONS)
 
 
 def opened(path: str, flags: int) -> int:

@@ -88,7 +88,9 @@ def opened(room: Classroom) -> BinaryIO:
     try:
         file = open(room.journal, "a+b")  # noqa: SIM115 - whoever asked for it closes it
     except OSError as error:
-        raise SetupError(f"{room.journal} cannot be opened ({error.strerror}): allow it, and grade again.") from error
+        raise SetupError(
+            f"{room.journal} cannot be opened ({error.strerror}): move it away or allow it, and grade again."
+        ) from error
     try:
         if fcntl is not None:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

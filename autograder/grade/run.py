@@ -12,14 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from nbgrader.api import Gradebook
-from traitlets.config import PyFileConfigLoader
+from nbgrader.plugins import BasePlugin
+from traitlets.config import Config, PyFileConfigLoader
 
 from autograder.course import Chapter, chapters
 from autograder.errors import BadInput, NotebookError, SetupError
 from autograder.grade.classroom import Classroom, official, open_classroom, writing_in
 from autograder.grade.export import Row, write_grades
 from autograder.grade.feedback import Page, write_page
-from autograder.grade.gradebook import open_gradebook, record, register, withdraw
+from autograder.grade.gradebook import lateness, open_gradebook, record, register, withdraw
 from autograder.grade.hidden import secret_of
 from autograder.grade.intake import Intake, Submission, collect, legible, notes_in, read_cells
 from autograder.grade.job import Job, Judged, seconds_from
@@ -44,6 +45,7 @@ def grade_class(folder: Path, weak: bool = False) -> int:
     start = time.monotonic()
     with writing_in(folder):
         room = open_classroom(folder)
+        config = settings_of(room)
         there = chapters()
         released = {chapter: official(room, chapter) for chapter in there}
         intake = collect(room, there)
@@ -52,7 +54,7 @@ def grade_class(folder: Path, weak: bool = False) -> int:
         with open_journal(room) as journal, open_gradebook(room) as book:
             for chapter in there:
                 register(book, room, chapter, released[chapter])
-            pages = grade_all(Run(room, book, journal, walled), intake.submissions, released)
+            pages = grade_all(Run(room, book, journal, walled, config, lateness(config)), intake.submissions, released)
             make_pages(pages)
             rows = write_grades(room.grades, book, intake, there)
     for line in (*to_look_at(pages), *(f"Left out: {remark}" for remark in intake.remarks), *kept(rows, intake)):
@@ -69,6 +71,9 @@ class Run:
     book: Gradebook
     journal: Journal
     walled: bool
+    config: Config
+    late: BasePlugin
+    """What the class takes off a late submission."""
 
 
 def workers() -> int:
@@ -77,19 +82,18 @@ def workers() -> int:
     return max(1, cores or 1)
 
 
-def seconds_a_cell(room: Classroom) -> float:
-    """The class's own limit, `c.Execute.timeout` in its nbgrader_config.py."""
+def settings_of(room: Classroom) -> Config:
+    """What the class's own nbgrader_config.py says."""
     try:
-        config = PyFileConfigLoader(room.config.name, path=str(room.root)).load_config()
+        return PyFileConfigLoader(room.config.name, path=str(room.root)).load_config()
     except (Exception, SystemExit) as error:  # it is a program of the instructor's, and may raise anything
         raise BadInput(f"{room.config} cannot be run ({type(error).__name__}: {error}): correct it.") from error
-    return seconds_from(config)
 
 
 def grade_all(run: Run, submissions: Sequence[Submission], released: dict[Chapter, dict[str, Any]]) -> list[Page]:
     """Judge and record all submissions, a line each as it is done; returns the feedback pages to be made."""
     pages: list[Page] = []
-    limit, secret = seconds_a_cell(run.room), secret_of(run.room)
+    limit, secret = seconds_from(run.config), secret_of(run.room)
     by_folder = {chapter.folder: chapter for chapter in released}
     total = len(submissions)
 
@@ -146,7 +150,7 @@ def note(run: Run, job: Job, chapter: Chapter, judged: Judged) -> None:
 def enter(run: Run, job: Job, chapter: Chapter, judged: Judged) -> str:
     """Put a judgement into the gradebook, and beside the notebook what the exchange needs to send its page back.
     Returns what the progress line says."""
-    score, by_hand = record(run.book, run.room, job.student, chapter, judged)
+    score, by_hand = record(run.book, run.room, job.student, chapter, judged, run.late)
     for name, text in notes_in(run.room.submitted / job.student / job.chapter).items():
         write(place_of(run, job.student, chapter).parent / name, text)
     return f"error: {judged.trouble}" if judged.trouble else news(judged, score, by_hand)

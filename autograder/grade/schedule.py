@@ -100,10 +100,13 @@ def serve(work: Callable[[Any], Any], pipe: Connection) -> None:
     while True:
         try:
             job = pipe.recv()
-        except EOFError:
+        except (EOFError, ConnectionError):  # whoever asked has ended, or was ended
             return
         try:
             reply = True, work(job)
         except Exception as error:
             reply = False, error
-        pipe.send(reply)
+        try:
+            pipe.send(reply)
+        except ConnectionError:
+            return

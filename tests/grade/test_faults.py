@@ -20,9 +20,11 @@ import pytest
 from nbgrader.api import Gradebook
 
 from autograder.__main__ import main
-from autograder.errors import SetupError
+from autograder.errors import BadInput, NotebookError, SetupError
 from autograder.grade import run as grading
 from autograder.grade.classroom import COURSE_ID, Classroom, open_classroom, writing_in
+from autograder.grade.gradebook import open_gradebook
+from autograder.grade.intake import read_cells
 from autograder.grade.journal import Entry, entries_in, open_journal
 from autograder.grade.run import grade_class
 
@@ -122,13 +124,14 @@ def test_a_run_that_is_killed_at_any_moment(room: Classroom, undisturbed: Graded
     draw = random.Random(7)
     for _ in range(2):
         command = [sys.executable, "-m", "autograder", "grade", str(room.root), "--allow-weak-isolation"]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         lines = draw.randrange(1, STUDENTS)
         for _ in range(lines):  # by what it has said, since machines differ in speed
             process.stdout.readline()
         time.sleep(draw.random() / 20)
         process.kill()
-        process.communicate()
+        _, complaint = process.communicate()
+        assert complaint == ""  # of the processes that it leaves alone
     grade(room.root)
     assert same(room.root, undisturbed)
 
@@ -236,15 +239,18 @@ def hear_interrupts() -> None:
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the processes below another are listed in /proc")
 @pytest.mark.parametrize("lines", [2, STUDENTS + 1])
-def test_ctrl_c(lines: int, room: Classroom, undisturbed: Graded) -> None:
-    """While submissions run and while feedback is made. The terminal sends it to all that was started from it."""
+@pytest.mark.parametrize(
+    ("ends", "sign"), [(os.killpg, signal.SIGINT), (os.kill, signal.SIGTERM)], ids=["Ctrl-C", "a service is stopped"]
+)
+def test_stopped(ends: Callable[[int, int], None], sign: int, lines: int, room: Classroom, undisturbed: Graded) -> None:
+    """While submissions run and while feedback is made. The terminal sends Ctrl-C to all that was started from it."""
     command = [sys.executable, "-m", "autograder", "grade", str(room.root), "--allow-weak-isolation"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     process = subprocess.Popen(command, start_new_session=True, preexec_fn=hear_interrupts, **pipes)
     for _ in range(lines):
         process.stdout.readline()
     started = descendants(process.pid)
-    os.killpg(process.pid, signal.SIGINT)
+    ends(process.pid, sign)
     said, complaint = process.communicate(timeout=60)
     assert process.returncode == 130, said
     assert complaint == "Stopped. What is graded stays graded; the same command goes on from there.\n"
@@ -313,6 +319,37 @@ def test_a_gradebook_that_is_damaged(name: str, room: Classroom, undisturbed: Gr
     with pytest.raises(SetupError, match=remedy):
         grade_class(room.root, weak=True)
     assert room.gradebook.read_bytes() == damaged
+
+
+@pytest.mark.parametrize("name", ["gradebook.db", "/".join(["long" * 30] * 8)])
+def test_a_gradebook_that_cannot_be_opened(name: str, tmp_path: Path) -> None:
+    """A folder lies in its place, or SQLite finds the path too long."""
+    (tmp_path / name).mkdir(parents=True)
+    root = tmp_path if name == "gradebook.db" else tmp_path / name
+    with pytest.raises(SetupError, match="a folder of that name must be moved away"), open_gradebook(Classroom(root)):
+        pass
+
+
+@pytest.mark.parametrize("name", ["why?", "$HOME", "a%20b"])
+def test_a_class_in_a_place_that_nbgrader_cannot_name(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).mkdir()
+    with pytest.raises(BadInput, match=r"in its path, which nbgrader takes for a sign of its own: rename it"):
+        open_classroom(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["ü 'single' \"double\" #1 100% ; a & b"])
+def test_a_class_in_a_place_with_an_odd_name(name: str, room: Classroom, undisturbed: Graded) -> None:
+    there = room.root.rename(room.root.parent / name)
+    grade(there)
+    assert same(there, undisturbed)
+
+
+def test_a_notebook_that_went_while_the_class_was_graded(tmp_path: Path) -> None:
+    with pytest.raises(NotebookError, match="put it back and grade again"):
+        read_cells(tmp_path / "start.ipynb")
+    (tmp_path / "start.ipynb").symlink_to(tmp_path)
+    with pytest.raises(NotebookError, match="it is a link: put the file itself there"):
+        read_cells(tmp_path / "start.ipynb")
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write what is read-only")

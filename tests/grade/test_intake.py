@@ -185,6 +185,13 @@ def test_an_empty_class_gets_what_to_hand_out(
     assert (tmp_path / "nbgrader_config.py").is_file()
 
 
+def test_the_archive_of_an_lms_is_told_how_it_is_unpacked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "submitted").mkdir()
+    (tmp_path / "submitted" / "all.zip").write_bytes(b"PK")
+    said = one_sentence(capsys, str(tmp_path))
+    assert "submitted/all.zip is an archive: put it at downloaded/<NN_name>/archive/all.zip and run" in said
+
+
 def test_an_unknown_chapter_alone_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "submitted" / "one" / "start").mkdir(parents=True)
     assert "submitted/one/start is no chapter: rename it to 00_start." in one_sentence(capsys, str(tmp_path))
