@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from traitlets.config import Config
 
 from autograder.build.sample import filled_in, solved
 from autograder.checks.exercise import exercises_of, find
@@ -19,7 +20,7 @@ from autograder.grade import judge as judging
 from autograder.grade import run as grading
 from autograder.grade.classroom import official, open_classroom
 from autograder.grade.export import row_of
-from autograder.grade.gradebook import find_submission, open_gradebook, record, register
+from autograder.grade.gradebook import find_submission, lateness, open_gradebook, record, register
 from autograder.grade.hidden import hidden_reference, secret_of, seed_of
 from autograder.grade.job import Job, Judged
 from autograder.grade.judge import judge, warm_sandbox
@@ -33,6 +34,7 @@ FIRST, SECOND = "start-dot-loop-check", "start-dot-check"
 FULL = {FIRST: 2.0, SECOND: 2.0}
 SECRET = bytes(range(32))
 WALLED = not weakness()
+NONE_LATE = lateness(Config())
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -249,7 +251,7 @@ def test_a_submission_that_takes_too_long_is_no_zero(
     room = open_classroom(tmp_path)
     with open_gradebook(room) as book:
         register(book, room, START, official(room, START))
-        record(book, room, "one", START, result)
+        record(book, room, "one", START, result, NONE_LATE)
         row = row_of("one", START, 4, find_submission(book, "one", START), None)
         assert row.cells() == ("one", "00_start", "", "4", "error")
 
@@ -265,7 +267,7 @@ def test_a_question_that_waits_for_a_human(tmp_path: Path) -> None:
 
     def graded(essay: float | None, check: float) -> tuple[str, ...]:
         points = {"essay": essay, FIRST: check, SECOND: 2.0}
-        record(book, room, "one", START, Judged(notebook, points))
+        record(book, room, "one", START, Judged(notebook, points), NONE_LATE)
         return row_of("one", START, 7, find_submission(book, "one", START), None).cells()
 
     def by_hand(cell_id: str, points: float) -> None:
@@ -288,7 +290,7 @@ def test_cells_that_change_under_grades_are_refused(tmp_path: Path) -> None:
     notebook = official(room, START)
     with open_gradebook(room) as book:
         register(book, room, START, notebook)
-        record(book, room, "one", START, Judged(notebook, {FIRST: 2.0, SECOND: 2.0}))
+        record(book, room, "one", START, Judged(notebook, {FIRST: 2.0, SECOND: 2.0}), NONE_LATE)
         with pytest.raises(BadInput, match="has other graded cells than the gradebook"):
             register(book, room, START, without(notebook, SECOND))
 
