@@ -262,12 +262,19 @@ def test_a_limit_that_is_none_is_said(
     )
 
 
-def test_a_gradebook_that_is_none_is_said(
-    tmp_path: Path, released: Notebook, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("gradebook.db", "no database at all", "gradebook.db cannot be used (file is not a database)"),
+        ("nbgrader_config.py", "raise SystemExit(0)", "nbgrader_config.py cannot be run (SystemExit: 0): correct it."),
+    ],
+)
+def test_a_file_of_the_class_that_cannot_be_used_is_said(
+    name: str, text: str, said: str, tmp_path: Path, released: Notebook, capsys: pytest.CaptureFixture[str]
 ) -> None:
     hand_in(tmp_path, "one", released)
-    (tmp_path / "gradebook.db").write_text("no database at all")
-    assert "gradebook.db cannot be used (file is not a database)" in one_sentence(capsys, str(tmp_path))
+    (tmp_path / name).write_text(text)
+    assert said in one_sentence(capsys, str(tmp_path))
 
 
 @contextlib.contextmanager
@@ -356,11 +363,3 @@ def test_of_many_notebooks_a_few_are_named(tmp_path: Path, released: Notebook) -
     (found,) = collect(Classroom(tmp_path), [START]).submissions
     assert "and 295 more and none is start.ipynb: rename the one that counts." in found.trouble
     assert len(found.trouble) < 1500
-
-
-def test_a_configuration_that_ends_python_is_said(
-    tmp_path: Path, released: Notebook, capsys: pytest.CaptureFixture[str]
-) -> None:
-    hand_in(tmp_path, "one", released)
-    (tmp_path / "nbgrader_config.py").write_text("raise SystemExit(0)")
-    assert "nbgrader_config.py cannot be run (SystemExit: 0): correct it." in one_sentence(capsys, str(tmp_path))
