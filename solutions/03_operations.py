@@ -2346,6 +2346,11 @@ def product(a: plain.Tensor, b: plain.Tensor) -> plain.Tensor:
     return out.new(out.array.reshape(lead + out.shape[-2:-1] * (a.ndim > 1) + out.shape[-1:] * (b.ndim > 1)))
 
 
+def for_blas(grad: np.ndarray) -> np.ndarray:
+    """A gradient that comes from a sum has a stride of 0, which BLAS does not read: then a copy."""
+    return grad.copy() if 0 in grad.strides else grad
+
+
 def fitted(grad: np.ndarray | None, shape: tuple[int, ...]) -> np.ndarray | None:
     """A gradient without the axis that a vector was lent."""
     return grad[..., 0] if grad is not None and len(shape) == 1 else grad
@@ -2376,8 +2381,7 @@ class Product(Operation, of=product):
         """
         ### BEGIN SOLUTION
         (a, b), (left, right) = self.saved, self.shapes
-        if 0 in grad.strides:
-            grad = grad.copy()  # comes from a sum, and BLAS reads no stride of 0
+        grad = for_blas(grad)
         if len(right) == 1:
             grad, b = grad[..., None], None if b is None else b[:, None]
         if len(left) == 1:
@@ -2451,8 +2455,7 @@ class AddProduct(Operation, of=add_product):
         return add_product(t, a, b, beta, alpha)
 
     def backward(self, grad: np.ndarray) -> tuple:
-        if 0 in grad.strides:
-            grad = grad.copy()  # comes from a sum, and BLAS reads no stride of 0
+        grad = for_blas(grad)
         to_product = grad if self.alpha == 1 else grad * self.alpha
         return self.to_sum(grad), *autodiff.matmul_gradients(to_product, *self.saved)
 

@@ -41,7 +41,7 @@ import numpy as np
 from gradwright.chapters import autodiff, operations
 from gradwright.chapters import tensor as plain
 from gradwright.chapters.autodiff import Operation, RemovableHandle, no_grad, unbroadcast
-from gradwright.chapters.operations import Tensor, ones, rand, randn, sum_along, tensor, zeros
+from gradwright.chapters.operations import Tensor, for_blas, ones, rand, randn, sum_along, tensor, zeros
 
 # %% [markdown]
 # ## Parameters and modules
@@ -1121,9 +1121,7 @@ class Affine(Operation, of=affine):
 
     def backward(self, grad: np.ndarray) -> tuple:
         (x, w), to_bias = self.saved, self.targets[2]
-        rows = as_rows(grad)
-        if 0 in rows.strides:
-            rows = rows.copy()  # comes from a sum, and BLAS reads no stride of 0
+        rows = for_blas(as_rows(grad))
         return (
             None if w is None else (rows @ w).reshape(self.shape),
             None if x is None else rows.T @ as_rows(x),
